@@ -79,6 +79,15 @@ export const RecoveryCodes = t.Object({
   ),
 });
 
+export const FactorAdded = t.Object({
+  ...RecoveryCodes.properties,
+  session: nullable(
+    t.Object(SignedIn.properties, {
+      description: "With the first factor, it takes the place of this session, which ends",
+    }),
+  ),
+});
+
 export const Session = t.Object({
   id: t.String(),
   ipAddress: t.String(),

@@ -78,21 +78,24 @@ export function recoveryService(
       return sessions.signIn(user, started);
     },
 
-    /** Ends every other session, because the old password may have been stolen. */
+    /** Ends every other session, and replaces this one: the old password, or a token, may have been stolen. */
     async changePassword(
       caller: { userId: string; sessionId: string },
       input: { currentPassword: string; newPassword: string },
-    ): Promise<void> {
+    ) {
       factors.spendPasswordAttempt(caller.userId);
       const current = users.get(caller.userId).passwordHash;
       if (!(await passwords.verify(input.currentPassword, current))) {
         throw invalid("currentPassword", "is not the current password");
       }
       const passwordHash = await passwords.hash(input.newPassword);
-      await write((unit) => {
+      const { user, ...started } = await write((unit) => {
         replacePassword(unit, caller.userId, { passwordHash });
-        sessions.endAll(unit, caller.userId, caller.sessionId);
+        const replaced = sessions.replace(unit, caller.sessionId, false);
+        sessions.endAll(unit, caller.userId, replaced.session.id);
+        return replaced;
       });
+      return sessions.signIn(user, started);
     },
 
     /**

@@ -202,15 +202,17 @@ const ownAccountRoutes = (
     })
     .post(
       "/password",
-      async ({ caller, body, set }) => {
-        await recovery.changePassword(caller, body);
-        set.status = 204;
-      },
+      async (context) => respondSignedIn(context, await recovery.changePassword(context.caller, context.body)),
       {
         // The current password could be guessed here too, so the rate limit of a password reset applies.
         transform: rateLimit("AUTH_PASSWORD_RESET_CONFIRM"),
         body: t.Object({ currentPassword: AnyPassword, newPassword: Password }),
-        ...documented("Change the password", ["SVC_RATE_LIMITED"], "Every other session of the account ends."),
+        response: { 200: SignedIn },
+        ...documented(
+          "Change the password",
+          ["SVC_RATE_LIMITED"],
+          "Every session of the account ends; a new one takes the place of this one.",
+        ),
       },
     )
     .get(

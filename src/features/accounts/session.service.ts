@@ -156,22 +156,20 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime, { users,
     },
 
     /**
-     * A second factor was presented. A new session takes the place of this one, whose tokens others may have seen before they were
-     * worth anything.
+     * The session is worth more than before, or a stolen token of it must end: a new one takes its place. `isVerified` when a second
+     * factor was presented or set up.
      */
-    replaceVerified(unit: Unit, sessionId: string): StartedSession & { user: UserRow } {
+    replace(unit: Unit, sessionId: string, isVerified: boolean): StartedSession & { user: UserRow } {
       const at = now();
       const before = store.findUnexpired(sessionId, at);
       if (!before) throw new ApiError("SVC_TOKEN_REVOKED");
       store.delete(unit, sessionId);
-      const session: SessionRow = { ...before, id: ids.uuid(), refreshedAt: at, verifiedAt: at };
+      const verifiedAt = isVerified ? at : before.verifiedAt;
+      const session: SessionRow = { ...before, id: ids.uuid(), refreshedAt: at, verifiedAt };
       store.insert(unit, session);
       const { refreshToken } = issueRefreshToken(unit, session.id);
       return { session, user: users.get(session.userId), refreshToken };
     },
-
-    /** A second factor was set up in this session. */
-    markVerified: (unit: Unit, sessionId: string) => store.markVerified(unit, sessionId, now()),
 
     /** Whether the session began, or was verified by a second factor, a few minutes ago. */
     hasJustSignedIn(sessionId: string): boolean {

@@ -45,7 +45,6 @@ export function sessionStore({ $client: client }: Db) {
     client,
     "UPDATE sessions SET refreshed_at = ?, expires_at = ? WHERE id = ?",
   );
-  const markVerified = changing<[number, string]>(client, "UPDATE sessions SET verified_at = ? WHERE id = ?");
   const remove = changing<[string]>(client, "DELETE FROM sessions WHERE id = ?");
   const removeAll = changing<[string, string]>(client, "DELETE FROM sessions WHERE user_id = ? AND id <> ?");
   const expire = changing<[number]>(client, "DELETE FROM sessions WHERE expires_at <= ?");
@@ -67,7 +66,6 @@ export function sessionStore({ $client: client }: Db) {
     insert: inserter<SessionRow>(client, sessions),
     extend: (unit: Unit, id: string, refreshedAt: number, expiresAt: number) =>
       void extend.run(unit, refreshedAt, expiresAt, id),
-    markVerified: (unit: Unit, id: string, at: number) => void markVerified.run(unit, at, id),
     delete: (unit: Unit, id: string) => void remove.run(unit, id),
     deleteOfUser: (unit: Unit, userId: string, exceptId = "") => void removeAll.run(unit, userId, exceptId),
     deleteExpired: (unit: Unit, at: number) => void expire.run(unit, at),

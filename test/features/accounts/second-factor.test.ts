@@ -27,12 +27,24 @@ const outcome = ({ status, body }: { status: number; body: Record<string, unknow
   `${status} ${body.code ?? ""}`.trim();
 /** An account with one-time codes, and what makes them. */
 async function withCodes(at: TestServer = server) {
-  const { email, key } = await account(at);
-  const { body } = await at.call("POST", "/v1/auth/factors/totp", { key, body: { password } });
+  const { email, key: before } = await account(at);
+  const { body } = await at.call("POST", "/v1/auth/factors/totp", { key: before, body: { password } });
   const secret = secretOf(String(body.secret));
   const code = (steps = 0) => totpCode(secret, totpStep(at.clock.now()) + steps);
-  const confirmed = await at.call("POST", "/v1/auth/factors/totp/confirm", { key, body: { code: code() } });
-  return { email, key, code, recoveryCodes: confirmed.body.recoveryCodes as string[], uri: String(body.uri) };
+  const confirmed = await at.call("POST", "/v1/auth/factors/totp/confirm", { key: before, body: { code: code() } });
+  return {
+    email,
+    key: sessionOf(confirmed),
+    before,
+    code,
+    recoveryCodes: confirmed.body.recoveryCodes as string[],
+    uri: String(body.uri),
+  };
+}
+function sessionOf({ body }: { body: Record<string, unknown> }): string {
+  const { accessToken, secondFactor } = body.session as Record<string, unknown>;
+  expect(secondFactor).toBeNull();
+  return String(accessToken);
 }
 const confirm = (key: string, code: string) =>
   server.call("POST", "/v1/auth/second-factor/code", { key, body: { code } });
@@ -55,10 +67,11 @@ test("[RFC 6238, appendix B] the codes are those of the RFC, cut to six digits",
 
 describe("an account with one-time codes", () => {
   test("signs in with the password and a code, and can do nothing before the code", async () => {
-    const { email, key, code, uri } = await withCodes();
+    const { email, key, before, code, uri } = await withCodes();
     expect(uri).toStartWith(`otpauth://totp/Stoa%3A${encodeURIComponent(email)}?secret=`);
-    // The session in which they were set up goes on.
+    // A new session takes the place of the one in which they were set up.
     expect((await server.call("GET", "/v1/projects", { key })).status).toBe(200);
+    expect(outcome(await server.call("GET", "/v1/projects", { key: before }))).toBe("401 SVC_TOKEN_REVOKED");
     server.clock.advance(60_000);
     const half = await login(email);
     expect(half.secondFactor).toBe("verify");
@@ -157,12 +170,12 @@ test("where a second factor is required, an account without one can only set it 
   const { email, password: own } = { email: "new@example.com", password };
   const made = await strict.call("POST", "/v1/auth/register", { body: { email, password: own } });
   expect(made.body.secondFactor).toBe("setup");
-  const key = String(made.body.accessToken);
+  let key = String(made.body.accessToken);
   const projects = () => strict.call("GET", "/v1/projects", { key });
   expect(outcome(await projects())).toBe("403 SVC_SECOND_FACTOR_REQUIRED");
   const { body } = await strict.call("POST", "/v1/auth/factors/totp", { key, body: { password } });
   const code = totpCode(secretOf(String(body.secret)), totpStep(strict.clock.now()));
-  expect((await strict.call("POST", "/v1/auth/factors/totp/confirm", { key, body: { code } })).status).toBe(200);
+  key = sessionOf(await strict.call("POST", "/v1/auth/factors/totp/confirm", { key, body: { code } }));
   expect((await projects()).status).toBe(200);
   // Removing it does not leave a session without one.
   expect((await strict.call("POST", "/v1/auth/factors/totp/remove", { key, body: { password } })).status).toBe(204);
@@ -258,11 +271,12 @@ describe("a passkey", () => {
     const { email, key } = await account();
     const response = authenticator.create(await optionsOf("/v1/auth/factors/passkeys/start", key, { password }));
     const added = await send("/v1/auth/factors/passkeys", key, { name: "laptop", response });
-    return { email, key, authenticator, added, response };
+    return { email, key: added.status === 201 ? sessionOf(added) : key, before: key, authenticator, added, response };
   }
 
   test("is added with recovery codes, confirms a sign-in, and signs in by itself", async () => {
-    const { email, key, authenticator, added, response } = await withPasskey();
+    const { email, key, before, authenticator, added, response } = await withPasskey();
+    expect(outcome(await server.call("GET", "/v1/projects", { key: before }))).toBe("401 SVC_TOKEN_REVOKED");
     expect([added.status, added.body.passkey]).toMatchObject([201, { name: "laptop", lastUsedAt: null }]);
     expect(added.body.recoveryCodes).toHaveLength(10);
     // A challenge is good for one answer.

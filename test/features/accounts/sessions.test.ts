@@ -45,15 +45,19 @@ test("[5] a session can be ended from another of the same user, but not by a str
   expect(await list(first)).toHaveLength(1);
 });
 
-test("[5] changing the password takes the current one and ends every other session", async () => {
+test("[5] changing the password takes the current one, replaces the session and ends every other", async () => {
   const { first, second } = await twice("change@example.com");
   const change = (currentPassword: string, newPassword: string) =>
     server.call("POST", "/v1/auth/password", { key: first, body: { currentPassword, newPassword } });
   const wrong = await change("wrong password", "a new password");
   expect([wrong.status, wrong.body.code]).toEqual([400, "SVC_VALIDATION_FAILED"]);
   expect((await change(PASSWORD, "x".repeat(9))).status).toBe(400);
-  expect((await change(PASSWORD, "a new password")).status).toBe(204);
-  expect([await meStatus(first), await meStatus(second)]).toEqual([200, 401]);
+  const changed = await change(PASSWORD, "a new password");
+  const renewed = String(changed.body.accessToken);
+  // A token that was stolen before ends too, and so does the cookie.
+  expect([await meStatus(renewed), await meStatus(first), await meStatus(second)]).toEqual([200, 401, 401]);
+  expect(changed.headers.get("set-cookie")).toContain("stoa_refresh=");
+  expect(await list(renewed)).toEqual([expect.objectContaining({ current: true })]);
   const login = async (password: string) =>
     (await server.call("POST", "/v1/auth/login", { body: { email: "change@example.com", password } })).status;
   expect([await login(PASSWORD), await login("a new password")]).toEqual([401, 200]);

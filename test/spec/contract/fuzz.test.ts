@@ -32,7 +32,7 @@ afterAll(async () => {
   rmSync(programs, { recursive: true });
 });
 /** Routes of operators come last and share a tenant: a drained or invented node would get the rooms of new tenants. */
-const isForOperators = ({ path }: Operation) => /^\/v1\/(rtc\/servers|cluster|audit-logs)/.test(path);
+const isForOperators = ({ path }: Operation) => /^\/v1\/(rtc\/(servers|links)|cluster|audit-logs)/.test(path);
 /** The sockets have their own fuzzers. */
 const operations = (await operationsOf(server))
   .filter(({ responses }) => !responses.has(101))

@@ -145,14 +145,16 @@ export function grantedRequests(server: RtcServer, tenant: Tenant, provider: Oid
     };
     const confirmed = async () => {
       const made = await codes();
-      const { recoveryCodes } = await post(`${at}/totp/confirm`, made.credential, { code: made.code() });
-      return { ...made, recoveryCode: (recoveryCodes as string[])[0] };
+      const { recoveryCodes, session } = await post(`${at}/totp/confirm`, made.credential, { code: made.code() });
+      const credential = String((session as { accessToken: string }).accessToken);
+      return { ...made, credential, recoveryCode: (recoveryCodes as string[])[0] };
     };
     const passkey = async (authenticator = createAuthenticator("http://localhost")) => {
       const { credential, password } = await account();
       const response = authenticator.create(await optionsOf(`${at}/passkeys/start`, credential, { password }));
-      const { passkey: added } = await post(`${at}/passkeys`, credential, { name: "laptop", response });
-      return { credential, password, id: (added as { id: string }).id, authenticator };
+      const { passkey: added, session } = await post(`${at}/passkeys`, credential, { name: "laptop", response });
+      const renewed = String((session as { accessToken: string }).accessToken);
+      return { credential: renewed, password, id: (added as { id: string }).id, authenticator };
     };
     return {
       "GET /v1/auth/second-factor/methods": async () => ({ credential: (await account()).credential }),

@@ -4,7 +4,7 @@ import type { Http } from "../../../kernel/http/http.ts";
 import { documented } from "../../../kernel/http/reference/docs.ts";
 import { textOf } from "../../../kernel/http/schema.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
-import { AnyPassword, Passkey, RecoveryCodes, SecondFactors, SignedIn } from "../account.schema.ts";
+import { AnyPassword, FactorAdded, Passkey, RecoveryCodes, SecondFactors, SignedIn } from "../account.schema.ts";
 import { respondSignedIn } from "../refresh-cookie.ts";
 import type { SessionService } from "../session.service.ts";
 import type { UserService } from "../user.service.ts";
@@ -57,7 +57,7 @@ const passkeySignInRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { 
 /** The second step of a sign-in. */
 const verificationRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { factors, sessions }: Services) => {
   const verified = async (sessionId: string) => {
-    const { user, ...started } = await write((unit) => sessions.replaceVerified(unit, sessionId));
+    const { user, ...started } = await write((unit) => sessions.replace(unit, sessionId, true));
     return sessions.signIn(user, started);
   };
   return new Elysia({ prefix: "/v1/auth/second-factor", tags: ["auth"] })
@@ -117,10 +117,14 @@ const verificationRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { f
 
 /** The second factors of the signed-in user. */
 const factorRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { factors, sessions, users }: Services) => {
-  /** Setting up the first factor also verifies it, so the session needs no further verification. */
-  const verifyFirst = async <Result extends { recoveryCodes: string[] | null }>(sessionId: string, result: Result) => {
-    if (result.recoveryCodes !== null) await write((unit) => sessions.markVerified(unit, sessionId));
-    return result;
+  /** Setting up the first factor also verifies it: a session that needs no further verification replaces this one. */
+  const withSession = async <Result extends { recoveryCodes: string[] | null }>(
+    context: Parameters<typeof respondSignedIn>[0] & { caller: SessionCaller },
+    result: Result,
+  ) => {
+    if (result.recoveryCodes === null) return { ...result, session: null };
+    const { user, ...started } = await write((unit) => sessions.replace(unit, context.caller.sessionId, true));
+    return { ...result, session: respondSignedIn(context, await sessions.signIn(user, started)) };
   };
   const requirePassword = ({ userId, sessionId }: SessionCaller, { password }: { password?: string }) =>
     factors.requirePassword(users.get(userId), password, sessions.hasJustSignedIn(sessionId));
@@ -145,14 +149,15 @@ const factorRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { factors
     )
     .post(
       "/passkeys",
-      async ({ caller, body, info, set }) => {
+      async (context) => {
+        const { caller, body, info, set } = context;
         const added = await factors.addPasskey(siteOf(info.publicUrl), caller.userId, body.name, body.response);
         set.status = 201;
-        return verifyFirst(caller.sessionId, added);
+        return withSession(context, added);
       },
       {
         body: t.Object({ name: textOf(1, 80), response: WebAuthnJson }),
-        response: { 201: t.Object({ passkey: Passkey, ...RecoveryCodes.properties }) },
+        response: { 201: t.Object({ passkey: Passkey, ...FactorAdded.properties }) },
         ...documented("Add a passkey", ["SVC_SECOND_FACTOR_INVALID", "SVC_CONFLICT"]),
       },
     )
@@ -184,12 +189,14 @@ const factorRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { factors
     )
     .post(
       "/totp/confirm",
-      async ({ caller, body }) =>
-        verifyFirst(caller.sessionId, await write((unit) => factors.confirmTotp(unit, caller.userId, body.code))),
+      async (context) => {
+        const { caller, body } = context;
+        return withSession(context, await write((unit) => factors.confirmTotp(unit, caller.userId, body.code)));
+      },
       {
         transform: rateLimit("AUTH_LOGIN"),
         body: t.Object({ code: Code }),
-        response: { 200: RecoveryCodes },
+        response: { 200: FactorAdded },
         ...documented("Confirm one-time codes with the first of them", [
           "SVC_SECOND_FACTOR_INVALID",
           "SVC_RATE_LIMITED",

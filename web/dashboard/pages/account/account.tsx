@@ -11,7 +11,7 @@ import { List } from "../../parts/list.tsx";
 import { Badge, PageHead } from "../../parts/states.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { toastDone } from "../../parts/toast.tsx";
-import { signOut, user } from "../../session.ts";
+import { adoptSession, signOut, user } from "../../session.ts";
 import { SecondFactors } from "./second-factors.tsx";
 
 export function Account() {
@@ -56,7 +56,7 @@ function Password() {
   const [currentPassword, setCurrent] = useState("");
   const [newPassword, setNew] = useState("");
   const form = useSubmit(async () => {
-    await request(api.v1.auth.password.post({ currentPassword, newPassword }));
+    adoptSession(await request(api.v1.auth.password.post({ currentPassword, newPassword })));
     setCurrent("");
     setNew("");
     toastDone("Your password was changed. Your other sessions have ended.");

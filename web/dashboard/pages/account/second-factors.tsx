@@ -10,8 +10,9 @@ import { PasswordField } from "../../parts/frame/credentials.tsx";
 import { Loaded } from "../../parts/states.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { toastDone } from "../../parts/toast.tsx";
+import { accessToken } from "../../session.ts";
 
-type Codes = { recoveryCodes: string[] | null };
+type Codes = { recoveryCodes: string[] | null; session?: { accessToken: string } | null };
 type TotpSetup = { secret: string; uri: string };
 
 /** Passkeys, one-time codes and recovery codes. `onFirst` is called when the recovery codes of the first were kept. */
@@ -21,7 +22,8 @@ export function SecondFactors({ onFirst = () => {} }: { onFirst?: () => void }) 
   const [codes, setCodes] = useState<string[] | null>(null);
   const [setup, setSetup] = useState<TotpSetup | null>(null);
   const confirmed = { password };
-  const show = ({ recoveryCodes }: Codes) => {
+  const show = ({ recoveryCodes, session }: Codes) => {
+    if (session) accessToken.value = session.accessToken;
     setPassword("");
     setSetup(null);
     setCodes(recoveryCodes);
