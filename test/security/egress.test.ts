@@ -1,15 +1,18 @@
 /** What a tenant can do to others with the outputs of its live compositions. */
-import { afterAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RoomCompositeEgressRequest, TrackEgressRequest } from "@livekit/protocol";
+import type { Encoding } from "../../src/features/egress/compositor/messages.ts";
 import { planOutput } from "../../src/features/egress/output-plan.ts";
 import { UploadRefused, uploadFolder } from "../../src/features/egress/uploads.ts";
+import type { RoomRow } from "../../src/features/rooms/room.table.ts";
 import { targetRule } from "../../src/features/webhooks/url-check.ts";
 import { storedRequest } from "../../src/gateways/livekit/server-api/egress-info.ts";
 import { outputsOf, redact } from "../../src/gateways/livekit/server-api/egress-request.ts";
 import { systemLookup } from "../../src/kernel/net/targets.ts";
+import { type TestServer, testServer } from "../harness/server.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "stoa-hostile-egress-"));
 writeFileSync(join(folder, "film.mp4"), "film");
@@ -111,4 +114,68 @@ test("no credential and no stream key is kept with a request", () => {
     redact(request);
     expect(storedRequest(name, request)).not.toMatch(/s3cr3t|AKIASECRET/);
   }
+});
+
+describe("of two tenants", () => {
+  const programs = mkdtempSync(join(tmpdir(), "stoa-hostile-programs-"));
+  writeFileSync(join(programs, "ffmpeg"), "#!/bin/sh\nexit 1\n", { mode: 0o755 });
+  const { PATH } = process.env;
+  const root = join(programs, "egress");
+  let stoa: TestServer;
+  beforeAll(() => {
+    process.env.PATH = `${programs}:${PATH}`;
+    stoa = testServer({
+      EGRESS_DIR: root,
+      EGRESS_MAX_RUNNING: 5,
+      EGRESS_MAX_PER_PROJECT: 3,
+      EGRESS_MAX_BYTES_PER_PROJECT: 1_000,
+      RECORDING_MIN_FREE_BYTES: 0,
+    });
+  });
+  afterAll(async () => {
+    await stoa.close();
+    process.env.PATH = PATH;
+    rmSync(programs, { recursive: true });
+  });
+
+  const roomOf = async ({ key }: { key: string }) => {
+    const { body } = await stoa.call("POST", "/v1/rooms", { key, body: { name: `r-${crypto.randomUUID()}` } });
+    return stoa.services.rooms.byId(String(body.id)) as RoomRow;
+  };
+  const start = (room: RoomRow, path: string) =>
+    stoa.services.egresses
+      .start(
+        room,
+        {
+          source: { type: "room" },
+          ...{ layout: "grid", encoding: {} as Encoding, words: {}, request: "{}" },
+          outputs: [{ kind: "file", path, format: "mp4", bucket: null }],
+        },
+        { actor: null, request: null, environment: "PRODUCTION" },
+      )
+      .then(
+        (row) => row.status,
+        ({ code }: { code: string }) => code,
+      );
+
+  test("one whose files have reached the limit composes no more until it removes some", async () => {
+    const full = await roomOf(await stoa.project());
+    const films = join(root, full.projectId, "production");
+    mkdirSync(films, { recursive: true });
+    writeFileSync(join(films, "film.mp4"), Buffer.alloc(1_000));
+    expect(await start(full, "more")).toBe("SVC_STORAGE_FULL");
+    rmSync(join(films, "film.mp4"));
+    expect(await start(full, "more")).toBe("STARTING");
+  });
+
+  test("one cannot take all places, also with requests at the same moment, and the same file is written once", async () => {
+    const [mine, others] = [await roomOf(await stoa.project()), await roomOf(await stoa.project())];
+    const same = await Promise.all([start(mine, "same"), start(mine, "same")]);
+    expect(same.sort()).toEqual(["STARTING", "SVC_CONFLICT"]);
+    const many = await Promise.all(Array.from({ length: 10 }, (_, n) => start(mine, `film-${n}`)));
+    expect(many.filter((outcome) => outcome === "STARTING")).toHaveLength(2);
+    expect(many.filter((outcome) => outcome === "SVC_RATE_LIMITED")).toHaveLength(8);
+    expect(await start(others, "film")).toBe("STARTING");
+    expect(await start(others, "film-2")).toBe("SVC_RATE_LIMITED");
+  });
 });

@@ -54,7 +54,14 @@ const LISTED = 1_000;
 const DAY_MS = 86_400_000;
 const KEPT_DAYS = 30;
 const DISK_EVERY_MS = 10_000;
+/** Of all places, for one project. */
+const DEFAULT_SHARE = 3 / 4;
+const FILES_FULL =
+  "The files of the project's live compositions have reached EGRESS_MAX_BYTES_PER_PROJECT. Remove some.";
 const STOPPED = "The server stopped while it was composing.";
+
+/** `spareBytes` is how much the project's files could grow when it began. */
+type Place = { projectId: string; outputs: readonly PlannedOutput[]; spareBytes: number };
 
 /** Live compositions of rooms, and where they are sent. */
 export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: Deps) {
@@ -63,6 +70,8 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
   const root = resolve(config.EGRESS_DIR ?? join(config.DATA_DIR, "egress"));
   const running = new Map<string, RunningEgress>();
   const endings = new Set<Promise<void>>();
+  /** Those that begin, run or complete their files: they take space, a core and a connection. */
+  const places = new Map<string, Place>();
   const watch = createRoomWatch(runtime, { nodes, liveRooms });
   metrics.gaugeOf("stoa_egresses_running", "Live compositions at this moment", () => running.size);
   const failures = metrics.counter("stoa_egresses_ended_total", "Ended live compositions by status", ["status"]);
@@ -99,10 +108,28 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
       throw new ApiError("SVC_ROOM_ENCRYPTED", "The room is end-to-end encrypted; it cannot be composed.");
     if (outputs.length === 0) throw invalid("outputs", "is empty: name a file, segments or a stream");
     if (outputs.length > MAX_OUTPUTS) throw invalid("outputs", `has at most ${MAX_OUTPUTS} entries`);
-    // Those whose files are still uploaded take space and a connection.
-    if (running.size + endings.size >= config.EGRESS_MAX_RUNNING)
-      throw new ApiError("SVC_RATE_LIMITED", `At most ${config.EGRESS_MAX_RUNNING} live compositions run at a time.`);
+    requirePlace(room.projectId);
     return ffmpeg;
+  }
+
+  function requirePlace(projectId: string): void {
+    const { EGRESS_MAX_RUNNING: all, EGRESS_MAX_PER_PROJECT: own } = config;
+    if (places.size >= all) throw new ApiError("SVC_RATE_LIMITED", `At most ${all} live compositions run at a time.`);
+    const share = own === 0 ? Math.ceil(all * DEFAULT_SHARE) : own;
+    const taken = [...places.values()].filter((place) => place.projectId === projectId).length;
+    if (taken >= share)
+      throw new ApiError("SVC_RATE_LIMITED", `At most ${share} live compositions of a project run at a time.`);
+  }
+
+  /** How much the files of a project may still grow. */
+  async function spareBytesOf(projectId: string): Promise<number> {
+    const { EGRESS_MAX_BYTES_PER_PROJECT: most } = config;
+    if (most === 0) return Number.POSITIVE_INFINITY;
+    let taken = 0;
+    const entries = await readdir(join(root, projectId), { recursive: true, withFileTypes: true }).catch(() => []);
+    for (const entry of entries) if (entry.isFile()) taken += await sizeOf(join(entry.parentPath, entry.name));
+    if (taken >= most) throw new ApiError("SVC_STORAGE_FULL", FILES_FULL);
+    return most - taken;
   }
 
   async function freeBytes(): Promise<number> {
@@ -135,7 +162,7 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
       outputs.flatMap(({ target }) =>
         target.kind === "file" ? [target.path] : target.kind === "segments" ? [target.prefix, target.playlist] : [],
       );
-    const used = new Set([...running.values()].flatMap(({ outputs }) => pathsOf(outputs)));
+    const used = new Set([...places.values()].flatMap(({ outputs }) => pathsOf(outputs)));
     for (const path of pathsOf(planned)) {
       if (used.has(path)) throw new ApiError("SVC_CONFLICT", `Another egress writes ${basename(path)}.`);
       used.add(path);
@@ -243,7 +270,17 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
     }
   }
 
+  async function stopBeyond(spareBytes: number, egress: RunningEgress): Promise<void> {
+    let bytes = 0;
+    for (const { target, output } of egress.outputs) {
+      await measure(target, output);
+      if (target.kind !== "stream") bytes += output.bytes;
+    }
+    if (bytes > spareBytes) egress.stop({ status: "LIMIT_REACHED", error: FILES_FULL });
+  }
+
   const stopWithoutSpace = every(runtime, DISK_EVERY_MS, async () => {
+    for (const [id, egress] of running) await stopBeyond(places.get(id)?.spareBytes ?? 0, egress);
     if (running.size === 0 || (await freeBytes()) >= config.RECORDING_MIN_FREE_BYTES) return;
     for (const egress of running.values())
       egress.stop({ status: "FAILED", error: "There is too little space left on the disk to compose." });
@@ -257,6 +294,7 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
       const ffmpeg = requirePossible(room, input);
       await requireSpace();
       const { projectId, environment, id: roomId, name: roomName } = room;
+      const spareBytes = await spareBytesOf(projectId);
       const id = ids.publicId("egress");
       const at = now();
       const context = contextOf({ id, projectId, environment }, input.words);
@@ -266,16 +304,22 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
       // Others may have begun while names were resolved.
       requirePossible(room, input);
       requireUnusedPaths(outputs);
-      await makeFolders(outputs);
+      places.set(id, { projectId, outputs, spareBytes });
       const row: EgressRow = {
         ...{ id, projectId, environment, roomId, roomName, status: "STARTING", error: null, request: input.request },
         ...{ outputs: outputs.map(({ output }) => output), startedAt: at, updatedAt: at, endedAt: null },
       };
-      await write((unit) => {
-        store.insert(unit, row);
-        audit(unit, author, "egress.started", row);
-        bus.publish(unit, "egressChanged", { type: "started", row });
-      });
+      try {
+        await makeFolders(outputs);
+        await write((unit) => {
+          store.insert(unit, row);
+          audit(unit, author, "egress.started", row);
+          bus.publish(unit, "egressChanged", { type: "started", row });
+        });
+      } catch (error) {
+        places.delete(id);
+        throw error;
+      }
       const { source, layout, encoding } = input;
       const showsNames = source.type === "room";
       const egress: RunningEgress = new RunningEgress(
@@ -288,7 +332,10 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
             cancelLimit();
             const ending = conclude(id, egress, end)
               .catch((err) => log.error({ err, egressId: id }, "egress: end not saved"))
-              .finally(() => endings.delete(ending));
+              .finally(() => {
+                endings.delete(ending);
+                places.delete(id);
+              });
             endings.add(ending);
           },
         },

@@ -43,6 +43,16 @@ export const egressVariables = {
     { min: 0, max: 1_000 },
     "Live compositions at a time; each takes about one core at 720p. 0 switches them off.",
   ),
+  EGRESS_MAX_PER_PROJECT: integer(
+    0,
+    { min: 0, max: 1_000 },
+    "Live compositions of one project at a time; 0: three quarters of EGRESS_MAX_RUNNING, so that others have a share.",
+  ),
+  EGRESS_MAX_BYTES_PER_PROJECT: integer(
+    107_374_182_400,
+    { min: 0, max: Number.MAX_SAFE_INTEGER },
+    "Bytes that the files of live compositions of one project may take in EGRESS_DIR; 0: no limit.",
+  ),
   EGRESS_MAX_MINUTES: integer(720, { min: 1, max: 10_080 }, "Minutes after which a live composition is ended."),
   EGRESS_ALLOW_PRIVATE: boolean(false, "Whether live compositions may be sent to addresses of private networks."),
 };
