@@ -115,7 +115,7 @@ export const RULES: readonly Rule[] = [
     apply: (value) => ({ settings: { SIGNALING_MAX_PARTICIPANTS_PER_ROOM: Number(value) || 10_000 } }),
   },
   nothing("room.enabled_codecs", "clients publish VP8, H.264, VP9 or AV1, and Opus with RED"),
-  nothing("room.enable_remote_unmute", "not possible: only its publisher opens a track again"),
+  nothing("room.enable_remote_unmute", "not possible: only the publisher can unmute a track"),
   nothing("room.*", "set per room, or not served"),
   {
     path: "webhook.urls",
@@ -134,7 +134,7 @@ export const RULES: readonly Rule[] = [
   },
   {
     path: "turn.domain",
-    becomes: "nothing by itself: the relay has the name of the server",
+    becomes: "not needed: the relay has the name of the server, DOMAIN",
     apply: () => ({ note: "set DOMAIN to the name of the server; the relay has the same" }),
   },
   nothing("turn.udp_port", "set TURN_UDP_PORT beside DOMAIN"),
