@@ -1,7 +1,9 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { createHls } from "../../../src/features/recordings/hls/hls.ts";
 import { mediaPlaylist, type Segment } from "../../../src/features/recordings/hls/playlist.ts";
+import { recordingFolder } from "../../../src/features/recordings/recording-folder.ts";
 import type { MediaEvent } from "../../../src/protocol/media-node.ts";
 import { CmafParts, type Piece } from "../../../src/sfu/recording/cmaf-parts.ts";
 import { formatOf, framesOf } from "../../../src/sfu/recording/media-file.ts";
@@ -314,4 +316,48 @@ test("[18] a delta update leaves out the segments that a player already has", ()
   expect(delta.match(/^video-\d+\.m4s$/gm)).toHaveLength(9);
   expect(delta).not.toContain("#EXT-X-MAP");
   expect(delta).toContain('#EXT-X-PRELOAD-HINT:TYPE=PART,URI="video-40.0.m4s"');
+});
+
+test("[18] the next process of the server continues a stream after a discontinuity, with the same viewers", async () => {
+  const { runtime } = server;
+  const folder = recordingFolder(runtime.config);
+  const stream = { id: crypto.randomUUID(), roomId: crypto.randomUUID(), startedAt: 0 };
+  const { id: recordingId, roomId } = stream;
+  const sent = (fileId: string, pieces: readonly Piece[]) =>
+    pieces.map((piece) => {
+      const about = { fileId, identity: "ada", trackId: "camera", kind: "video", source: "camera" };
+      const part = { ...about, codecs: VIDEO.codecs, width: 320, height: 240, ...piece };
+      return { type: "recordingPart", roomId, recordingId, part } as MediaEvent & { type: "recordingPart" };
+    });
+  const older = createHls(runtime, folder);
+  const before = older.begin(stream);
+  for (const event of sent("first", VIDEO.pieces)) older.handleEvent(event);
+  const [guest, removed] = ["grace", "mallory"].map((identity) =>
+    before.keys.viewerKey({ tokenId: crypto.randomUUID(), identity }),
+  );
+  clock.advance(1);
+  before.keys.bar("mallory");
+  const count = before.video.segments.length;
+  const [first] = await Promise.all([before.video.read(0), older.handOver(recordingId)]);
+  for (const event of sent("first", VIDEO.pieces)) older.handleEvent(event);
+
+  const newer = createHls(runtime, folder);
+  await newer.resume(stream);
+  const after = newer.inRoom(roomId);
+  if (!after) throw new Error("there is no stream");
+  expect([guest, removed].map((viewer) => after.keys.isViewerKey(viewer ?? ""))).toEqual([true, false]);
+  // Without the beginning of a file nothing can be played.
+  for (const event of sent("first", VIDEO.pieces.slice(1, 3)))
+    newer.handleEvent({ ...event, part: { ...event.part, head: null } });
+  expect(after.video.segments).toHaveLength(count);
+  newer.handleEvent({ type: "recordingFileEnded", roomId, recordingId, file: { fileId: "first" } } as never);
+  for (const event of sent("second", VIDEO.pieces)) newer.handleEvent(event);
+  expect(after.video.segments).toHaveLength(2 * count);
+  expect(await (await after.video.read(0))?.bytes()).toEqual(await first?.bytes());
+  expect(await after.video.head(0)?.bytes()).toEqual(await after.video.head(1)?.bytes());
+  const discontinuities = after.video.segments.map(({ discontinuity }) => discontinuity);
+  expect(discontinuities.flatMap((isOne, index) => (isOne ? [index] : []))).toEqual([count]);
+  const names = [...after.video.playlist(0, false).matchAll(/video-(\d+)\.m4s$/gm)].map(([, index]) => Number(index));
+  expect(names).toEqual(names.map((_, index) => index));
+  await newer.remove(recordingId);
 });
