@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { writeDurably } from "../kernel/durable-file.ts";
 
 /** How the command and the running server talk: the command writes the request and waits until the server has replaced it. */
-type UpgradeNote =
+export type UpgradeNote =
   | { state: "requested" /** Null for the program at the path of the running one. */; binary: string | null }
   | { state: "running" }
   | { state: "done"; pid: number; version: string }

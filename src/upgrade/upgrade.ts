@@ -6,7 +6,7 @@ import { VERSION } from "../kernel/version.ts";
 import type { HandedOver, RunningServer } from "../server.ts";
 import type { SharedPort } from "../sfu/transport/port-sharing/port-sharing.ts";
 import type { ToNewer, ToOlder } from "./messages.ts";
-import { readUpgradeNote, writeUpgradeNote } from "./note.ts";
+import { readUpgradeNote, type UpgradeNote, writeUpgradeNote } from "./note.ts";
 import { endsWithService, setMainProcess } from "./service-manager.ts";
 
 const CHECKED_WITHIN_MS = 60_000;
@@ -54,30 +54,43 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
     });
     const leftover = (err: unknown) => log.warn({ err }, "upgrade: a task from before the handover failed");
     process.on("uncaughtException", leftover).on("unhandledRejection", leftover);
-    const handedOver = await server.handOver(shared.ports);
-    handOverTo(newer, shared, handedOver).catch((err: Error) => {
+    const handingOver = server.handOver(shared.ports).then((handedOver) => handOverTo(newer, shared, handedOver));
+    handingOver.catch((err: Error) => {
       // This process has no data any more, and its supervisor starts another one.
       log.fatal({ err }, "upgrade: no process can take over");
-      writeUpgradeNote(config.DATA_DIR, { state: "failed", reason: err.message });
+      noteOutcome({ state: "failed", reason: err.message });
       setMainProcess(process.pid);
       end("failed", 1);
     });
   }
 
+  /** The disk may be full. */
+  function noteOutcome(outcome: UpgradeNote): void {
+    try {
+      writeUpgradeNote(config.DATA_DIR, outcome);
+    } catch (err) {
+      log.warn({ err }, "upgrade: outcome not noted");
+    }
+  }
+
   async function handOverTo(newer: Newer, shared: Shared, handedOver: HandedOver): Promise<void> {
     let failure: string | null = null;
     const serving = await newer.release().catch(async (err: Error) => {
-      failure = err.message;
       log.error({ err }, "upgrade: the newer process failed, this version continues");
-      return startServing(command(null), shared);
+      try {
+        const own = await startServing(command(null), shared);
+        failure = err.message;
+        return own;
+      } catch (own) {
+        // The newer process may have migrated the data before it failed.
+        log.error({ err: own }, "upgrade: this version cannot continue, starting the newer one again");
+        return startServing(newer.program, shared);
+      }
     });
     handedOver.requests.forwardTo(serving.loopback);
     serves(serving);
     const { pid, version } = serving;
-    writeUpgradeNote(
-      config.DATA_DIR,
-      failure === null ? { state: "done", pid, version } : { state: "failed", reason: failure },
-    );
+    noteOutcome(failure === null ? { state: "done", pid, version } : { state: "failed", reason: failure });
     await remain(handedOver, serving, shared);
   }
 
@@ -136,7 +149,7 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
       upgrade().catch((error: Error) => {
         isRunning = false;
         log.error({ err: error }, "upgrade: failed");
-        writeUpgradeNote(config.DATA_DIR, { state: "failed", reason: error.message });
+        noteOutcome({ state: "failed", reason: error.message });
       });
     },
   };
@@ -147,6 +160,7 @@ const RESTART = "Restart the server instead, which ends its calls.";
 type Shared = { httpPort: number; tlsPort: number | null; ports: SharedPort[] };
 
 type Newer = {
+  program: string[];
   /** Lets go of the data; resolves when the process serves. */
   release(): Promise<Serving>;
 };
@@ -196,6 +210,7 @@ async function startNewer(program: string[], shared: Shared): Promise<Newer> {
   send({ type: "check", ...shared });
   await within(answers.ready.promise, CHECKED_WITHIN_MS);
   return {
+    program,
     async release() {
       send({ type: "released" });
       const { version, loopback } = await within(answers.serving.promise, SERVES_WITHIN_MS);

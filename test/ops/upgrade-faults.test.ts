@@ -1,0 +1,201 @@
+// suite: soak
+// runs: alone
+import { Database } from "bun:sqlite";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { PROGRAM, stoa } from "../cli/stoa.ts";
+import { mountSmall } from "./machine.ts";
+import { type Body, keyPath, prepareData, type Served, served } from "./served.ts";
+
+const work = mkdtempSync(join(tmpdir(), "stoa-upgrade-faults-"));
+const OPTIONS = ["--media-workers", "1", "--public-ip", "127.0.0.1", "--chat-request-rate-limit", "100000"];
+const SERVES_WITHIN_MS = 60_000;
+const log = join(work, "log");
+
+beforeAll(() => prepareData(join(work, "prepared")));
+afterAll(() => rmSync(work, { recursive: true, force: true }));
+
+let dataDir = "";
+let server: Served;
+const started = new Set<number>();
+
+const lines = () => (existsSync(log) ? readFileSync(log, "utf8").split("\n") : []);
+const logged = (message: string, times = 1) => lines().filter((line) => line.includes(message)).length >= times;
+const noted = (file: string) => existsSync(join(dataDir, file)) && readFileSync(join(dataDir, file), "utf8");
+
+/** The processes that one has started and that run. */
+function childrenOf(pid: number): number[] {
+  try {
+    const text = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
+    return text.split(" ").flatMap((child) => (child.trim() === "" ? [] : [Number(child)]));
+  } catch {
+    return [];
+  }
+}
+
+function kill(...pids: number[]): void {
+  for (const pid of pids) {
+    try {
+      process.kill(pid, "SIGKILL");
+    } catch {
+      // It has ended.
+    }
+  }
+}
+
+const newerOf = (older: number) => childrenOf(older).filter((pid) => commandOf(pid).includes("--take-over"));
+
+function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+type Point = { when(older: number): boolean; kill(older: number, newer: number[]): void };
+const older = (pid: number) => kill(pid);
+const newer = (_: number, pids: number[]) => kill(...pids);
+const both = (pid: number, pids: number[]) => kill(pid, ...pids);
+
+const isStarted = (pid: number) => newerOf(pid).length > 0;
+const isChecking = () => logged("media worker: listening", 2);
+const isReleased = () => existsSync(join(dataDir, "older")) && readdirSync(join(dataDir, "older")).length > 0;
+const isServing = () => logged("server: listening", 2);
+const isDone = () => Boolean(noted("upgrade.json") && String(noted("upgrade.json")).includes('"done"'));
+
+const POINTS: Record<string, Point> = {
+  "the older process, asked for an upgrade": { when: () => logged("upgrade: starting"), kill: older },
+  "the newer process, just started": { when: isStarted, kill: newer },
+  "the older process, which has just started the newer one": { when: isStarted, kill: older },
+  "the newer process, which checks the ports": { when: isChecking, kill: newer },
+  "the older process, while the newer one checks the ports": { when: isChecking, kill: older },
+  "the newer process, which gets the data": { when: isReleased, kill: newer },
+  "the older process, which has let go of the data": { when: isReleased, kill: older },
+  "both, between which the data is": { when: isReleased, kill: both },
+  "the newer process, which has begun to listen": { when: isServing, kill: newer },
+  "the older process, while the newer one begins to listen": { when: isServing, kill: older },
+  "the newer process, which has taken over": { when: isDone, kill: newer },
+  "the older process, which has been replaced": { when: isDone, kill: older },
+};
+
+/** The supervisor: starts the server again when nothing answers and its process has ended. */
+async function supervised(port: string): Promise<void> {
+  const end = performance.now() + SERVES_WITHIN_MS;
+  while (performance.now() < end) {
+    const answers = await server.call("GET", "/healthz").catch(() => null);
+    if (answers?.status === 200) return;
+    const note = noted("serve.json");
+    const runs = note && commandOf(JSON.parse(note).pid) !== "";
+    const others = [...started].some((pid) => commandOf(pid) !== "");
+    if (!runs && !others && newerAnywhere().length === 0) await start("--port", port);
+    await Bun.sleep(50);
+  }
+  throw new Error(`nothing serves: ${lines().slice(-20).join("\n")}`);
+}
+
+const newerAnywhere = () =>
+  readdirSync("/proc")
+    .map(Number)
+    .filter((pid) => pid > 0 && commandOf(pid).includes(dataDir) && commandOf(pid).includes("--take-over"));
+
+async function start(...args: string[]): Promise<void> {
+  const command = ["bash", "-c", `exec "$@" > >(exec tee -p -a ${log})`, "bash", ...PROGRAM];
+  server = await served(dataDir, [...OPTIONS, ...args], command);
+  started.add(server.child.pid);
+}
+
+describe("faults during an upgrade", () => {
+  afterEach(() => {
+    kill(...started, ...newerAnywhere());
+    started.clear();
+    rmSync(log, { force: true });
+  });
+
+  test.each(Object.entries(POINTS))(
+    "kill -9 of %s: a version serves, with all data",
+    async (_, { when, kill: end }) => {
+      dataDir = mkdtempSync(join(work, "data-"));
+      cpSync(join(work, "prepared"), dataDir, { recursive: true });
+      cpSync(keyPath(join(work, "prepared")), keyPath(dataDir));
+      await start();
+      const first = server.child.pid;
+      const { port } = new URL(server.url);
+      const chat = await server.conversation("open", "alice");
+      const { body: token } = await server.call("POST", "/v1/chat/tokens", { userId: "alice" });
+      const posted: string[] = [];
+      let isStopped = false;
+      const load = (async () => {
+        const path = `/v1/chat/conversations/${chat}/messages`;
+        for (let i = 0; !isStopped; i++) {
+          const text = `message ${i}`;
+          const sent = await server.call("POST", path, { type: "text", text }, token.token).catch(() => null);
+          if (sent?.status === 201) posted.push(text);
+          else await Bun.sleep(20);
+        }
+      })();
+      while (posted.length < 10) await Bun.sleep(5);
+
+      const upgrade = stoa(["upgrade", "--data-dir", dataDir]);
+      let isOver = false;
+      void upgrade.finally(() => {
+        isOver = true;
+      });
+      while (!when(first) && !isOver) await Bun.sleep(1);
+      expect(when(first)).toBe(true);
+      end(first, newerOf(first));
+      await supervised(port);
+      await upgrade;
+      await supervised(port);
+      const count = posted.length;
+      while (posted.length < count + 10) await Bun.sleep(5);
+      isStopped = true;
+      await load;
+      const history: string[] = [];
+      for (let before = ""; ; ) {
+        const query = `limit=100${before === "" ? "" : `&before=${before}`}`;
+        const { body } = await server.call(
+          "GET",
+          `/v1/chat/conversations/${chat}/messages?${query}`,
+          undefined,
+          token.token,
+        );
+        history.push(...body.data.map(({ text }: Body) => text));
+        before = body.nextCursor ?? "";
+        if (before === "" || body.data.length === 0) break;
+      }
+      expect(posted.filter((text) => !history.includes(text))).toEqual([]);
+      expect(new Set(history).size).toBe(history.length);
+      kill(...started, ...newerAnywhere());
+      const db = new Database(join(dataDir, readdirSync(dataDir).find((name) => name.endsWith(".db")) ?? ""));
+      expect(db.query("PRAGMA integrity_check").get()).toEqual({ integrity_check: "ok" });
+      db.close();
+    },
+    180_000,
+  );
+
+  test("on a full disk the server continues as it was, and is upgraded when there is space again", async () => {
+    dataDir = mkdtempSync(join(work, "small-"));
+    const unmount = await mountSmall(dataDir, "64m");
+    try {
+      cpSync(join(work, "prepared"), dataDir, { recursive: true });
+      cpSync(keyPath(join(work, "prepared")), keyPath(dataDir));
+      await start();
+      const { pid } = server.child;
+      await Bun.$`head -c 100M /dev/zero > ${join(dataDir, "filler")}`.quiet().nothrow();
+      expect((await stoa(["upgrade", "--data-dir", dataDir])).code).toBe(1);
+      process.kill(pid, "SIGUSR2");
+      while (!logged("upgrade: failed")) await Bun.sleep(5);
+      expect((await server.call("GET", "/healthz")).status).toBe(200);
+      expect(newerOf(pid)).toEqual([]);
+      rmSync(join(dataDir, "filler"));
+      expect(await stoa(["upgrade", "--data-dir", dataDir])).toMatchObject({ code: 0, err: "" });
+      expect((await server.call("GET", "/healthz")).status).toBe(200);
+    } finally {
+      kill(...started, ...newerAnywhere());
+      await unmount();
+    }
+  }, 180_000);
+});
