@@ -2,7 +2,17 @@
 // runs: alone
 import { Database } from "bun:sqlite";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import {
+  closeSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PROGRAM, stoa } from "../cli/stoa.ts";
@@ -55,6 +65,22 @@ function commandOf(pid: number): string {
   }
 }
 
+/** Takes all space of the file system. */
+function fill(path: string): void {
+  const file = openSync(path, "w");
+  try {
+    for (let bytes = 65_536; bytes >= 1; ) {
+      try {
+        writeSync(file, new Uint8Array(bytes));
+      } catch {
+        bytes = Math.floor(bytes / 2);
+      }
+    }
+  } finally {
+    closeSync(file);
+  }
+}
+
 type Point = { when(older: number): boolean; kill(older: number, newer: number[]): void };
 const older = (pid: number) => kill(pid);
 const newer = (_: number, pids: number[]) => kill(...pids);
@@ -102,7 +128,7 @@ const newerAnywhere = () =>
     .filter((pid) => pid > 0 && commandOf(pid).includes(dataDir) && commandOf(pid).includes("--take-over"));
 
 async function start(...args: string[]): Promise<void> {
-  const command = ["bash", "-c", `exec "$@" > >(exec tee -p -a ${log})`, "bash", ...PROGRAM];
+  const command = ["bash", "-c", `exec "$@" > >(exec tee -p -a ${log}) 2>> ${log}`, "bash", ...PROGRAM];
   server = await served(dataDir, [...OPTIONS, ...args], command);
   started.add(server.child.pid);
 }
@@ -184,7 +210,7 @@ describe("faults during an upgrade", () => {
       cpSync(keyPath(join(work, "prepared")), keyPath(dataDir));
       await start();
       const { pid } = server.child;
-      await Bun.$`head -c 100M /dev/zero > ${join(dataDir, "filler")}`.quiet().nothrow();
+      fill(join(dataDir, "filler"));
       expect((await stoa(["upgrade", "--data-dir", dataDir])).code).toBe(1);
       process.kill(pid, "SIGUSR2");
       while (!logged("upgrade: failed")) await Bun.sleep(5);
