@@ -4,7 +4,7 @@ import type { LayerChoice } from "../../protocol/signaling.ts";
 import { mayReceive, type RtcSession } from "../signaling/rtc-session.ts";
 import type { WantedTrack } from "./negotiation/media-sections.ts";
 
-type TrackSettings = { paused: boolean; maxHeight?: number; layer: LayerChoice; priority: number };
+type TrackSettings = { paused: boolean; maxHeight?: number; maxFps?: number; layer: LayerChoice; priority: number };
 
 const DEFAULT_SETTINGS: TrackSettings = { paused: false, layer: "auto", priority: 0 };
 const LAYERS: Partial<Record<VideoQuality, LayerChoice>> = {
@@ -12,6 +12,7 @@ const LAYERS: Partial<Record<VideoQuality, LayerChoice>> = {
   [VideoQuality.MEDIUM]: "medium",
 };
 const MAX_HEIGHT = 8_640;
+const MAX_FPS = 240;
 /** No client shows more tracks at once; further choices are ignored. */
 const MAX_CHOICES = 2_048;
 
@@ -63,7 +64,7 @@ export class TrackSelection {
     }
   }
 
-  updateSettings(trackIds: readonly string[], { disabled, quality, height, priority }: UpdateTrackSettings): void {
+  updateSettings(trackIds: readonly string[], { disabled, quality, height, fps, priority }: UpdateTrackSettings): void {
     for (const trackId of trackIds) {
       if (!this.#settings.has(trackId) && this.#settings.size >= MAX_CHOICES) continue;
       this.#settings.set(trackId, {
@@ -71,6 +72,8 @@ export class TrackSelection {
         // A client that sends a size leaves the quality at its default.
         layer: height > 0 ? "auto" : (LAYERS[quality] ?? "auto"),
         ...(height > 0 && { maxHeight: Math.min(height, MAX_HEIGHT) }),
+        // A client that lifts its bound sends 0.
+        ...((fps > 0 || this.#settings.get(trackId)?.maxFps) && { maxFps: Math.min(fps || MAX_FPS, MAX_FPS) }),
         // LiveKit's highest priority is 1, and 0 means none.
         priority: priority === 0 ? 0 : Math.max(-100, Math.min(100, 100 - priority)),
       });

@@ -1,7 +1,8 @@
 import { expect, test } from "bun:test";
-import { AddTrackRequest, SimulcastCodec, TrackSource, TrackType } from "@livekit/protocol";
+import { AddTrackRequest, SimulcastCodec, TrackSource, TrackType, UpdateTrackSettings } from "@livekit/protocol";
 import { readSections, withPreferences } from "../../../src/gateways/livekit/negotiation/session-description.ts";
 import { PublishedTracks } from "../../../src/gateways/livekit/published-tracks.ts";
+import { TrackSelection } from "../../../src/gateways/livekit/track-selection.ts";
 
 const AUDIO = `m=audio 9 UDP/TLS/RTP/SAVPF 111 63 9
 a=mid:0
@@ -54,4 +55,13 @@ test("the codec that a video track asks for comes first; without one the offer s
   expect(offered({ ...face, simulcastCodecs: h264 })).toContain("m=video 9 UDP/TLS/RTP/SAVPF 102 104 96 97 103\r\n");
   expect(offered(face)).toBe(OFFER);
   expect(offered()).toBe(OFFER);
+});
+
+test("the frame rate that a client asks for bounds its subscription, until it lifts the bound", () => {
+  const selection = new TrackSelection({} as never, true);
+  const bound = (fps: number) => {
+    selection.updateSettings(["face"], new UpdateTrackSettings({ fps }));
+    return selection.settingsOf("face").maxFps;
+  };
+  expect([0, 12, 1_000, 12, 0].map(bound)).toEqual([undefined, 12, 240, 12, 240]);
 });

@@ -46,10 +46,11 @@ export function placedSections(
     const found = section.trackId === null ? undefined : wanted.get(section.trackId);
     if (!found) return [];
     const { track, publisher, trackId } = found;
-    const { maxHeight, layer, priority } = selection.settingsOf(trackId);
+    const { maxHeight, maxFps, layer, priority } = selection.settingsOf(trackId);
     const sid = trackSid(trackId);
     const stream = `${participantSid(publisher.id)}|${streamOf(section, groupOf(track), sid)} ${sid}`;
-    return [{ mid: section.mid, trackId, stream, layer, priority, ...(maxHeight !== undefined && { maxHeight }) }];
+    const bounds = { ...(maxHeight !== undefined && { maxHeight }), ...(maxFps !== undefined && { maxFps }) };
+    return [{ mid: section.mid, trackId, stream, layer, priority, ...bounds }];
   });
 }
 
