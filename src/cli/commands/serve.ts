@@ -15,6 +15,7 @@ import { addConfigOptions, configFrom } from "../config-options.ts";
 import { print } from "../print.ts";
 import { runUntilSignal } from "../signals.ts";
 import { devDataPath } from "../start/dev-data.ts";
+import { requireThreads } from "../thread-limit.ts";
 
 /** The option of the newer process of an upgrade. */
 const TAKE_OVER = "--take-over";
@@ -26,6 +27,7 @@ export function serveCommand(argv: readonly string[]): Command {
     .addOption(new Option(TAKE_OVER).hideHelp())
     .action(async (options) => {
       const { config } = configFrom(options);
+      requireThreads(config.MEDIA_WORKERS);
       let upgrades: Upgrades | null = null;
       // Without a listener the signal would end the process.
       process.on("SIGUSR2", () => upgrades?.begin());
