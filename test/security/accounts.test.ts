@@ -35,7 +35,7 @@ async function account(email: string) {
   return auth("verify-email", { token });
 }
 
-test("[5] a password that changes voids every link to another one, whichever way it changes", async () => {
+test("[5] every change of a password invalidates all earlier password-reset links", async () => {
   const ways: [string, (email: string, accessToken: string) => Promise<unknown>][] = [
     ["by its owner", (_, key) => auth("password", { currentPassword: OLD, newPassword: NEW }, key)],
     ["from the command line", (email) => server.services.recovery.setPassword(email, NEW)],
@@ -62,7 +62,7 @@ test("[5] a password that changes voids every link to another one, whichever way
   }
 });
 
-test("[5] the user who verifies an address chooses its password, and an earlier registration of it ends", async () => {
+test("[5] a password chosen while verifying an address replaces that of whoever registered the address", async () => {
   const email = "victim@example.com";
   const token = await linkOf(() => auth("register", { email, password: OLD }));
   expect(post.mails.at(-1)?.text).toContain("the password of the person who created it");
@@ -71,7 +71,7 @@ test("[5] the user who verifies an address chooses its password, and an earlier 
   expect([await login(email, OLD), await login(email, NEW)]).toEqual([401, 200]);
 });
 
-test("[5] and if they do not choose one, the answer says whose it is", async () => {
+test("[5] a verification without a new password says that the earlier password is kept", async () => {
   const { status, body } = await account("trusting@example.com");
   expect([status, body.passwordKept]).toEqual([200, true]);
   expect((await auth("verify-email", { token: "x", password: "short" })).status).toBe(400);
@@ -116,7 +116,7 @@ test("[2] a stolen refresh token ends the session if its successor has been used
   expect((await refresh(third)).status).toBe(401);
 });
 
-test("[8] renewing a session in a loop fills no table", async () => {
+test("[8] renewing a session in a loop adds a limited number of rows", async () => {
   const { headers } = await account("loop@example.com");
   let { cookie } = browser(cookieOf(headers));
   const { refresh } = browser(cookie);

@@ -7,7 +7,7 @@ const { key } = await server.project();
 
 const post = (path: string, raw: string) => server.call("POST", path, { key, raw });
 
-test("[3] a value without a text of its own is refused like any other, and named", async () => {
+test("[3] an object that cannot be converted to text is refused like any invalid value, with its field", async () => {
   // With words of the schema's own, and without any.
   for (const raw of ['{"name":{"toString":1}}', '{"name":"lobby","region":{"toString":1,"valueOf":2}}']) {
     const { status, body } = await post("/v1/rooms", raw);
@@ -18,7 +18,7 @@ test("[3] a value without a text of its own is refused like any other, and named
   }
 });
 
-test("[3] an error says what is wrong without repeating what was sent", async () => {
+test("[3] an error message does not repeat the content of the body", async () => {
   const secret = "s3cret-value-that-must-not-come-back";
   const { status, text } = await post("/v1/rooms", JSON.stringify({ name: [secret], region: { secret } }));
   expect(status).toBe(400);
@@ -35,7 +35,7 @@ test("[3] a thousand wrong items are listed up to a bound", async () => {
 
 const nested = (open: string, close: string, times: number) => `${open.repeat(times)}1${close.repeat(times)}`;
 
-test("[1] 128 levels of JSON are read, one more is refused, and no depth makes the server think", async () => {
+test("[1] 128 levels of JSON are accepted, 129 are refused, and no depth keeps the server busy", async () => {
   // The object itself and its metadata are two levels.
   const create = (name: string, levels: number) =>
     post("/v1/chat/conversations", `{"name":"${name}","metadata":{"k":${nested("[", "]", levels - 2)}}}`);
@@ -51,7 +51,7 @@ test("[1] 128 levels of JSON are read, one more is refused, and no depth makes t
   }
 });
 
-test("[1] 20,000 values are read, one more is refused before anything is built of it; commas within text are text", async () => {
+test("[1] 20,000 values are accepted, one more is refused before parsing; commas within strings do not count", async () => {
   const create = (name: string, values: number) =>
     post("/v1/rooms", `{"name":"${name}","ignored":[${"1,".repeat(values - 2)}1]}`);
   expect((await create("many", 20_000)).status).toBe(201);
@@ -64,7 +64,7 @@ test("[1] 20,000 values are read, one more is refused before anything is built o
   expect((await post("/v1/rooms", JSON.stringify({ name: "text", ignored: ",".repeat(30_000) }))).status).toBe(201);
 });
 
-test("[1] brackets within text are text", async () => {
+test("[1] brackets within strings do not count as levels", async () => {
   const text = `${"[{".repeat(500)}\\"${"[".repeat(500)}`;
   const { status, body } = await post(
     "/v1/live-streams",
@@ -91,7 +91,7 @@ test("[1] a body of one byte more than a mebibyte is 413, declared or not", asyn
   expect((await server.app.handle(undeclared)).status).toBe(413);
 });
 
-test("[1] names that mean something to the language change nothing", async () => {
+test("[1] field names with a meaning in JavaScript, such as __proto__, have no effect", async () => {
   expect((await post("/v1/rooms", '{"name":"a","__proto__":{"isOperator":true}}')).status).toBe(201);
   expect((await post("/v1/rooms", '{"name":"b","constructor":{"prototype":{"x":1}}}')).status).toBe(201);
   expect((await post("/v1/rooms", '{"name":"c","toString":1,"hasOwnProperty":null}')).status).toBe(201);

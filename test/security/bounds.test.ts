@@ -48,7 +48,7 @@ test("[8] every map, set and list that outlives the call that made it is on the 
   expect(listed.sort()).toEqual(found.sort());
 });
 
-test("[8] and those that are looked for are found: a field, one in an object, one that a closure adds to", () => {
+test("[8] the search finds collections in fields, in objects and in closures", () => {
   const source = `
     class Room { readonly #people = new Map<string, string>(); list: string[] = []; readonly known = new Set(["a"]);
       #late: string[] | null = null; #told: string[] | null = null; add() { this.#late ??= []; this.#told = ["b"]; } }

@@ -9,7 +9,7 @@ afterAll(world.close);
 const CHEAP = ["room.leave", "ping", "token.refresh", "no.such.frame", "presence.set"];
 
 for (const type of CHEAP) {
-  test(`[contract 16] a socket that floods ${type} is told so, and closed with 4429 a hundred frames later`, async () => {
+  test(`[contract 16] a socket that floods ${type} gets an error, and is closed with 4429 a hundred frames later`, async () => {
     const flooder = await world.client("alice");
     const honest = await world.client("bob");
     for (let i = 0; i < FRAMES + 200; i += 1) flooder.send({ type, id: `f${i}`, room: "nowhere" });

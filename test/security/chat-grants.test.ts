@@ -81,7 +81,7 @@ test("a token without chat:read subscribes to no pushes", async () => {
   expect(outcome(await chat.ask(token, "GET", "/v1/chat/push/subscriptions"))).toBe("403 SVC_PERMISSION_DENIED");
 });
 
-test("a push subscription ends with its token, and a kept one ends only by revocation", async () => {
+test("a push subscription ends when its token expires, or with `push: keep` only when the token is revoked", async () => {
   const { sender, user, own } = await twoConversations();
   const short = await mint({ userId: user, ttlSeconds: 60 });
   const kept = await mint({ userId: user, ttlSeconds: 60, push: "keep" });
@@ -129,7 +129,7 @@ test("a member who was removed or banned gets no push that was still waiting", a
   expect(await deliver()).toEqual([]);
 });
 
-test("a limited token neither lists, removes nor evicts subscriptions that tell of other conversations", async () => {
+test("a token for some conversations neither lists, removes nor evicts subscriptions for other conversations", async () => {
   const { user, own } = await twoConversations();
   const full = (await mint({ userId: user })).token;
   const limited = (await mint({ userId: user, conversations: [own] })).token;

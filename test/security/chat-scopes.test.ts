@@ -4,7 +4,7 @@ import { chatRest } from "../features/chat/rest.ts";
 const chat = await chatRest();
 afterAll(() => chat.close());
 
-test("[contract 16] without chat:read a token lists neither conversations nor what is unread", async () => {
+test("[contract 16] a token without chat:read lists neither conversations nor unread messages", async () => {
   await chat.room("secret-project", ["alice"]);
   const blind = await chat.token("alice", { scopes: ["chat:send"] });
   const seeing = await chat.token("alice", { scopes: ["chat:read"] });

@@ -9,7 +9,7 @@ import { corpusOf, PARSERS } from "../bench/fuzz/parsers.ts";
 const ROUNDS = 500;
 
 for (const [name, { read, dictionary = [] }] of Object.entries(PARSERS)) {
-  test(`${name}: every kept input and ${ROUNDS} changes of them are read without a fault`, () => {
+  test(`${name}: every kept input and ${ROUNDS} changes of them are parsed without an exception`, () => {
     const corpus = corpusOf(name);
     expect(corpus.length).toBeGreaterThan(0);
     for (const input of corpus) read(Buffer.from(input));
@@ -18,7 +18,7 @@ for (const [name, { read, dictionary = [] }] of Object.entries(PARSERS)) {
   });
 }
 
-test("no kept input is without a parser or a target in C", () => {
+test("every kept input belongs to a parser or to a fuzz target in C", () => {
   const targets = readdirSync(join(import.meta.dir, "../bench/fuzz/native")).map(
     (file) => `native-${file.replace(".c", "")}`,
   );

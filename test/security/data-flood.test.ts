@@ -53,7 +53,7 @@ describe("data of one sender to many", () => {
     expect((deliveries.get("p0") ?? 0) * payload.length).toBeLessThanOrEqual(9 * 8 * 1024 * 1024 + 15 * payload.length);
   });
 
-  test("leaves others their share, and all of them together have a bound", () => {
+  test("leaves other senders their share, and the room as a whole has a limit", () => {
     for (let ms = 0; ms < 8_000; ms += 2) {
       send("p0", "x");
       if (ms % 50 === 0) send("p1", "honest");
@@ -66,7 +66,7 @@ describe("data of one sender to many", () => {
     expect(total).toBeLessThanOrEqual(9 * 4_000 + 5 * 15);
   });
 
-  test("over the socket it is the room's share, and too much is refused with a reason; a backend is not bound", () => {
+  test("on the socket, messages over the room's limit are refused with the reason; backends have no limit", () => {
     const say = (from: string | null) => room.sendData({ roomId: "room", from, payload: "x" });
     const flooded = () => {
       for (let i = 0; i < 1_000; i += 1) say("p0");

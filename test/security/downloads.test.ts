@@ -52,7 +52,7 @@ test("[18] a range is cut to the file, and one outside of it is 416", async () =
   }
 });
 
-test("[18] a signed address is for one file: changed, lengthened, or with a path for its name, it opens nothing", async () => {
+test("[18] a signed URL opens one file, and no file when it is changed, extended, or names a path", async () => {
   const { pathname, searchParams } = new URL(url);
   const query = searchParams.toString();
   const later = new URLSearchParams({ ...Object.fromEntries(searchParams), expires: "9999999999999" });
@@ -84,7 +84,7 @@ test("[18] a signed address is for one file: changed, lengthened, or with a path
   }
 });
 
-test("[18] replay links and lists of live streams that nobody made open nothing, at the same price for all", async () => {
+test("[18] forged replay links and playlist URLs open nothing, and each costs the same", async () => {
   const forged = Buffer.from("rec_1.9999999999999.AAAA").toString("base64url");
   for (const path of [
     `/v1/replays/${forged}`,

@@ -57,7 +57,7 @@ const upload = (to: string, isPrivateAllowed = true, endpoint = `http://127.0.0.
     (error: Error) => error,
   );
 
-test("a bucket whose answer has no end is refused, and its connection closed", async () => {
+test("a bucket whose response never ends is refused, and the connection is closed", async () => {
   const error = await upload("endless");
   expect(error).toBeInstanceOf(UploadRefused);
   expect((error as Error).message).toBe("It answered 403.");
@@ -65,7 +65,7 @@ test("a bucket whose answer has no end is refused, and its connection closed", a
   expect(bucket.sent).toBeLessThan(16 * 1_024 * 1_024);
 });
 
-test("a bucket that redirects leads nowhere, and one in a private network gets no request", async () => {
+test("redirects of a bucket are not followed, and a bucket in a private network gets no request", async () => {
   expect(await upload("redirects")).toBeInstanceOf(UploadRefused);
   const before = bucket.paths.length;
   const endpoints = [
@@ -89,7 +89,7 @@ test("a stream's URL reaches ffmpeg as it was checked, without breaks and spaces
   expect(target).toMatchObject({ url: "rtmp://live.example.com/app/key%20swfUrl=http://10.0.0.1/%20-y/etc/passwd" });
 });
 
-test("no credential and no stream key is kept with a request", () => {
+test("the stored request contains no credential and no stream key", () => {
   const s3 = {
     case: "s3" as const,
     value: { accessKey: "AKIASECRET", secret: "s3cr3t-a", sessionToken: "s3cr3t-b", bucket: "b" },
@@ -158,7 +158,7 @@ describe("of two tenants", () => {
         ({ code }: { code: string }) => code,
       );
 
-  test("one whose files have reached the limit composes no more until it removes some", async () => {
+  test("a tenant whose files have reached the limit starts no egress until it removes files", async () => {
     const full = await roomOf(await stoa.project());
     const films = join(root, full.projectId, "production");
     mkdirSync(films, { recursive: true });
@@ -168,7 +168,7 @@ describe("of two tenants", () => {
     expect(await start(full, "more")).toBe("STARTING");
   });
 
-  test("one cannot take all places, also with requests at the same moment, and the same file is written once", async () => {
+  test("one tenant cannot use up all egresses, even with simultaneous requests, and no two write the same file", async () => {
     const [mine, others] = [await roomOf(await stoa.project()), await roomOf(await stoa.project())];
     const same = await Promise.all([start(mine, "same"), start(mine, "same")]);
     expect(same.sort()).toEqual(["STARTING", "SVC_CONFLICT"]);

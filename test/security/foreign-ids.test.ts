@@ -70,11 +70,11 @@ for (const operation of operations) {
   }
 }
 
-test("[5] there were fields to try", () => expect(tried).toBeGreaterThan(10));
+test("[5] the tests above have tried fields", () => expect(tried).toBeGreaterThan(10));
 
 const paged = operations.filter(({ query, method }) => method === "GET" && query.some(({ name }) => name === "cursor"));
 
-test("[1] a cursor of another project's list shows nothing of it", async () => {
+test("[1] a cursor from another project's list shows nothing of that list", async () => {
   let cursors = 0;
   for (const operation of paged) {
     for (const kind of operation.credentials) {

@@ -499,9 +499,9 @@ function relayedData(roomId: string, from: string | null): RelayedData {
 
 const EVENT_TYPES = Object.keys(events({ recordingRef: {} } as Stage)) as MediaEvent["type"][];
 
-describe("[18] a hostile media node says in every way it can", () => {
+describe("[18] a hostile media node sends every event with ids of others", () => {
   test.each(EVENT_TYPES)(
-    "%s: nothing of others changes, and the server goes on",
+    "%s: nothing of others changes, and the server continues",
     async (type) => {
       const target = await attacked();
       const before = await outside();
@@ -718,7 +718,7 @@ describe("[18] a hostile media node says in every way it can", () => {
   });
 });
 
-test("[18] a media node that names addresses of no machine for its links has nothing sent there", async () => {
+test("[18] nothing is sent to invalid addresses that a media node names for its links", async () => {
   const opened: { peer: { addresses: string[] } }[] = [];
   const site = (serverName: string, addresses: string[]) => ({
     serverName,
@@ -745,7 +745,7 @@ test("[18] a media node that names addresses of no machine for its links has not
   expect(opened.map(({ peer }) => peer.addresses)).toEqual([["10.0.0.2"], ["10.0.0.1"]]);
 });
 
-test("[18] a media node whose frames are dear takes a quarter of the main thread in the long run", async () => {
+test("[18] over time, a media node with expensive frames uses at most a quarter of the main thread", async () => {
   const clock = fakeClock(0);
   const [frames, frameMs, burstMs] = [100, 50, 1_000];
   // The clock advances while a frame is read, which a timer's own callback may not do.

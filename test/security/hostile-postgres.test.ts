@@ -106,7 +106,7 @@ describe("records", () => {
     await expectRefused(0);
   });
 
-  test("a record that a deposed leader sent in vain cannot take the place of another", async () => {
+  test("an authentic record of a deposed leader cannot replace the record at its position", async () => {
     const seal = new LogSeal({ key, isRequired: true });
     const id = (await leader.info("fingerprint")).id;
     // Authentic for its position, because the deposed leader has the secret.
@@ -121,7 +121,7 @@ describe("records", () => {
     await expectRefused(5);
   });
 
-  test("a hole is not skipped, and a log that was rolled back is noticed", async () => {
+  test("a missing record is not skipped, and a log that was rolled back is detected", async () => {
     const { log: follower } = openLog();
     await attacker.run("DELETE FROM stoa_log WHERE position = 3");
     await expect(follower.read(2, 10)).rejects.toBeInstanceOf(LogTruncated);
@@ -130,7 +130,7 @@ describe("records", () => {
     await expect(follower.read(5, 10)).rejects.toBeInstanceOf(LogRolledBack);
   });
 
-  test("a log that is declared an old one gets no unsealed record accepted", async () => {
+  test("unauthenticated records are refused even if the log is marked as one of an old version", async () => {
     await attacker.run("UPDATE stoa_log_info SET format = 1, seal = NULL");
     await attacker.insertRecord(6, encodeRecord(changes(6)));
     await expectRefused(5);
@@ -223,7 +223,7 @@ describe("members prove themselves to each other", () => {
   const at = (serverUrl: string) => new MemberAuthentication(keyring, () => serverUrl);
   const request = (headers: HeadersInit, path = "/v1/cluster/snapshot") => new Request(`http://x${path}`, { headers });
 
-  test("a server without the secret gets nothing it could use, and cannot forward the proof of another", async () => {
+  test("a server without the secret learns nothing that it could use, and cannot relay another server's proof", async () => {
     const real = at("http://real");
     const relay = attackerServer((got) => real.respond(got) ?? new Response(null, { status: 404 }));
     const silent = attackerServer();

@@ -40,7 +40,7 @@ const healthOverTls = async () => {
 };
 
 for (const [name, rest] of Object.entries(FRAMING)) {
-  test(`a request with ${name} is refused, and the server goes on`, async () => {
+  test(`a request with ${name} is refused, and the server continues`, async () => {
     const answer = await answerOverTls(tlsPort, `POST /v1/rooms HTTP/1.1\r\nhost: localhost\r\n${rest}`);
     // A stranger is refused before the body is read: the first answer may be that one.
     expect(answer.split(/(?=HTTP\/1\.1 )/).at(-1)).toStartWith("HTTP/1.1 400 ");
@@ -48,12 +48,12 @@ for (const [name, rest] of Object.entries(FRAMING)) {
   });
 }
 
-test("a head that has no end is refused, and the server goes on", async () => {
+test("a request head that never ends is refused, and the server continues", async () => {
   expect(await answerOverTls(tlsPort, `GET /${"a".repeat(20_000)}`)).toStartWith("HTTP/1.1 431 ");
   expect(await healthOverTls()).toBe(200);
 });
 
-test("a connection that is reset once it has sent names no other address for itself", async () => {
+test("a client that resets its connection after a request cannot make a forged address count as its own", async () => {
   const plain = /"url":"(http:[^"]+)"/.exec(log)?.[1] ?? server.url;
   const forged = "203.0.113.77";
   for (let n = 0; n < 20; n++) {
@@ -66,7 +66,7 @@ test("a connection that is reset once it has sent names no other address for its
   expect([...addresses].every((ip) => ip === "unknown" || ip === "127.0.0.2")).toBe(true);
 });
 
-test("a guessed key opens no HLS playlist and no segment, and metrics are closed", async () => {
+test("a guessed key opens no HLS playlist, no segment and no metrics", async () => {
   const guesses = ["0".repeat(64), "a-b-c-d", "../../v1/projects", "%2e%2e", ""];
   for (const key of guesses) {
     for (const name of ["video.m3u8", "video-0.m4s", "video-init-0.mp4"]) {

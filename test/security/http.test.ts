@@ -63,7 +63,7 @@ test.each(["localhost:1", "stoa.example", "[::1]:7000", "127.0.0.1", "a_b.exampl
   },
 );
 
-test("[1] two Hosts are refused", async () => {
+test("[1] a request with two Host headers is refused", async () => {
   const bytes = "GET /healthz HTTP/1.1\r\nhost: a.example\r\nhost: b.example\r\n\r\n";
   expect(await answerTo(server.url, bytes)).toStartWith("HTTP/1.1 400 ");
 });
@@ -88,7 +88,7 @@ test.each(FLOODED)("[1] a body of 64 MB is passed over, not kept: %s", async (_,
   expect(process.memoryUsage.rss() - before).toBeLessThan(48_000_000);
 });
 
-test("[1] a body that says it is compressed is not inflated", async () => {
+test("[1] a body with a content-encoding is not decompressed", async () => {
   const bomb = Bun.gzipSync(Buffer.alloc(100_000_000, 32), { level: 9 });
   const before = process.memoryUsage.rss();
   const response = await fetch(`${server.url}/v1/rooms`, {
@@ -109,7 +109,7 @@ test("[1] an upgrade without a WebSocket key gets 400 in the error format of the
   }
 });
 
-test("[8] a socket does not agree to compression, so that no frame can inflate", async () => {
+test("[8] a socket does not negotiate compression, so that no frame can grow when it is decompressed", async () => {
   const upgrade =
     "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
   for (const path of ["/v1/chat/ws", "/v1/rtc"]) {

@@ -37,6 +37,6 @@ for (const [name, rest] of Object.entries(FRAMING)) {
   });
 }
 
-test("[1] a head over TLS that has no end is a 431", async () => {
+test("[1] a request head over TLS that never ends gets 431", async () => {
   expect(await answerOverTls(edgePort, `GET /${"a".repeat(20_000)}`)).toStartWith("HTTP/1.1 431 ");
 });

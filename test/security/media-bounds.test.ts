@@ -13,14 +13,14 @@ function offerOf(mids: string[]): string {
   return `v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n${bundle}${TRANSPORT}${mids.map(section).join("")}`;
 }
 
-describe("what one participant can make the media worker hold and do", () => {
+describe("the memory and work that one participant can cause in the media worker", () => {
   let room: RoomOfPeers;
   beforeEach(async () => {
     room = await RoomOfPeers.open();
   });
   afterEach(() => room.close());
 
-  test("sixty offers of 512 new receiving sections each leave the memory of one", async () => {
+  test("sixty offers of 512 new receiving sections each use no more memory than one offer", async () => {
     await room.join("hoarder", { sections: [] });
     const negotiate = (round: number) => {
       const mids = Array.from({ length: 512 }, (_, i) => `${round}-${i}`);
@@ -37,7 +37,7 @@ describe("what one participant can make the media worker hold and do", () => {
     expect(grownBytes).toBeLessThan(8 * 1024 * 1024);
   });
 
-  test("a section that a later offer leaves out is gone, one that it names is kept", async () => {
+  test("a section that a later offer does not contain is removed, and the others are kept", async () => {
     const viewer = await room.join("viewer", { sections: [] });
     const negotiate = (mids: string[]) =>
       room.node.negotiate({ roomId: ROOM, participantId: "viewer", sdp: offerOf(mids), publish: [], subscribe: [] });
@@ -53,7 +53,7 @@ describe("what one participant can make the media worker hold and do", () => {
     viewer.close();
   });
 
-  test("a viewer who asks for whole pictures of a track for ever gets sixteen, and then one every four seconds", () => {
+  test("a viewer that keeps requesting keyframes of a track gets sixteen, and then one every four seconds", () => {
     const clock = fakeClock();
     const budgets = new KeyframeBudgets(clock.now);
     const granted = (seconds: number) => {
@@ -69,7 +69,7 @@ describe("what one participant can make the media worker hold and do", () => {
     expect(budgets.mayAsk("another")).toBe(true);
   });
 
-  test("[contract 16] a participant's own track is no track to subscribe to", async () => {
+  test("[contract 16] a participant cannot subscribe to its own track", async () => {
     const peer = await room.join("narcissus", {
       sections: [
         { kind: "video", direction: "sendonly" },

@@ -24,7 +24,7 @@ test.each([
   },
 );
 
-test("[10] with METRICS_TOKEN the token decides, and nothing else", async () => {
+test("[10] with METRICS_TOKEN, only requests with that token get metrics", async () => {
   const ask = (key?: string) => guarded.call("GET", "/metrics", { key });
   expect((await ask()).status).toBe(401);
   expect((await ask("a token of the operatoR")).status).toBe(401);

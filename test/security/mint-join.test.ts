@@ -11,7 +11,7 @@ const count = (table: string) =>
   server.runtime.db.$client.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()?.n ?? 0;
 const client = (apiKey: string) => new Stoa({ url: server.url, apiKey, retries: 0 });
 
-test("[8] a backend that mints joins without end is refused past its budget, and nobody else is", async () => {
+test("[8] a backend that mints joins endlessly is refused over its rate limit, and other backends are not", async () => {
   const flooding = client(server.key);
   const other = client((await createTestAccounts(server.runtime, server.services).project()).key);
   const flood = Array.from({ length: 5 * BUDGET }, (_, n) =>

@@ -28,7 +28,7 @@ test("[1] 500 requests that never end leave room for those that do", async () =>
   await alive();
 });
 
-test("[1] heads without end, lines of nonsense and lengths that lie are refused, and nobody else notices", async () => {
+test("[1] endless request heads, malformed lines and wrong lengths are refused without affecting other clients", async () => {
   const many = Array.from({ length: 5_000 }, (_, i) => `x-${i}: y\r\n`).join("");
   const heads = [
     `GET /healthz HTTP/1.1\r\nhost: ${hostname}\r\n${many}\r\n`,
@@ -43,7 +43,7 @@ test("[1] heads without end, lines of nonsense and lengths that lie are refused,
   }
 });
 
-test("[7] a line break in a header's value makes no header of its own", async () => {
+test("[7] a line break in the value of a header does not start another header", async () => {
   for (const value of ["a%0d%0aset-cookie:%20x=1", "a\u0085b", "\x1b[31mred"]) {
     const answer = await answerOf(
       `GET /v1/project?a=${encodeURIComponent(value)} HTTP/1.1\r\nhost: ${hostname}\r\nx-request-id: ${value}\r\norigin: ${value}\r\n\r\n`,
@@ -71,7 +71,7 @@ test("[8] a frame nested too deeply is malformed on both sockets, and is answere
   expect(closed).toBe(4400);
 });
 
-test("[8] a frame larger than its socket takes ends that socket alone", async () => {
+test("[8] a frame over the size limit closes only its own socket", async () => {
   const other = await ChatClient.open(server.url, chatToken);
   const chat = await ChatClient.open(server.url, chatToken);
   chat.raw("x".repeat(65_537));
@@ -81,7 +81,7 @@ test("[8] a frame larger than its socket takes ends that socket alone", async ()
   await other.close();
 });
 
-test("[2] tokens that are guessed all get one answer, and none of them stands in an answer", async () => {
+test("[2] all guessed tokens get the same response, and no response repeats a token", async () => {
   const guesses = [
     ...Array.from({ length: 20 }, () => `svk_dev_${"a".repeat(16)}.${crypto.randomUUID()}`),
     `${server.key.slice(0, -1)}${server.key.endsWith("A") ? "B" : "A"}`,
@@ -100,7 +100,7 @@ test("[2] tokens that are guessed all get one answer, and none of them stands in
   expect(answers[0]).toStartWith('[401,{"code":"SVC_AUTH_ERROR"');
 });
 
-test("[media] garbage and forged STUN over UDP get not one byte in return", async () => {
+test("[media] garbage and forged STUN over UDP get no response", async () => {
   let received = 0;
   const udp = await Bun.udpSocket({ hostname: "127.0.0.1", socket: { data: () => void received++ } });
   const binding = Buffer.alloc(20);

@@ -23,7 +23,7 @@ function slow(declared?: number) {
 
 const turn = () => new Promise((done) => setImmediate(done));
 
-test("[8] bodies that never end hold no more than their share together, and smaller ones are read all the same", async () => {
+test("[8] all unfinished large bodies together use limited memory, while small bodies are still read", async () => {
   const clock = fakeClock();
   const read = createBodyReader(clock, 100 * KIB);
   const stuck = slow(MAX_BODY_BYTES);
@@ -53,7 +53,7 @@ test("[8] bodies that never end hold no more than their share together, and smal
   expect(clock.pending()).toBe(0);
 });
 
-test("[1] one who hangs up in the middle of a body frees what it held", async () => {
+test("[1] a client that disconnects in the middle of a body frees its share of the memory", async () => {
   const clock = fakeClock();
   const read = createBodyReader(clock, 100 * KIB);
   for (let i = 0; i < 5; i++) {

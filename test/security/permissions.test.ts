@@ -12,8 +12,8 @@ async function start() {
   return { roomId, patch };
 }
 
-describe("[contract 16] permissions that were taken away stay away", () => {
-  test("a second token, minted earlier, does not bring them back", async () => {
+describe("[contract 16] permissions that were taken away are not restored", () => {
+  test("by a second token that was minted earlier", async () => {
     const { roomId, patch } = await start();
     const spare = await server.mint(roomId, "mallory");
     await server.joined(roomId, "mallory");
@@ -26,7 +26,7 @@ describe("[contract 16] permissions that were taken away stay away", () => {
     expect((await server.call("POST", `/whip/${roomId}`, whip)).status).toBe(403);
   });
 
-  test("a socket that was open before the change and joins after it gets what holds now", async () => {
+  test("by a socket that was opened before the change and joins afterwards", async () => {
     const { roomId, patch } = await start();
     const { token } = await server.mint(roomId, "mallory");
     const waiting = server.connect(token);
@@ -36,7 +36,7 @@ describe("[contract 16] permissions that were taken away stay away", () => {
     expect((await waiting.join()).permissions).toMatchObject({ publish: false, publishData: false });
   });
 
-  test("join itself can be taken away, and the whole room forgets when it closes", async () => {
+  test("even if it is `join`, until the room closes", async () => {
     const { roomId, patch } = await start();
     const spare = await server.mint(roomId, "mallory");
     await server.joined(roomId, "mallory");
@@ -50,7 +50,7 @@ describe("[contract 16] permissions that were taken away stay away", () => {
   });
 });
 
-describe("[contract 16] what the backend signed stays true", () => {
+describe("[contract 16] clients cannot change what the backend signed", () => {
   test("metadata is replaced only with updateMetadata", async () => {
     const { roomId, patch } = await start();
     const mint = { permissions: { publish: true, publishData: true }, metadata: '{"role":"guest"}' };
@@ -64,7 +64,7 @@ describe("[contract 16] what the backend signed stays true", () => {
     expect(watcher.of("participant.updated").at(-1)).toMatchObject({ participant: { metadata: "mine" } });
   });
 
-  test("a permission that nobody knows is 400 and names the ones there are", async () => {
+  test("an unknown permission gets 400 with the names of all permissions", async () => {
     const { roomId, patch } = await start();
     await server.joined(roomId, "ada");
     const body = { participantIdentity: "ada", permissions: { canPublish: true, publish: true } };

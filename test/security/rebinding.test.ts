@@ -12,7 +12,7 @@ const register = (at: typeof server, host: string, origin: string | null) =>
     headers: { host, ...(origin !== null && { origin }) },
   });
 
-test("[5] a page whose name was made to lead here registers nobody", async () => {
+test("[5] a page whose host name was rebound to this server cannot register an account", async () => {
   for (const host of ["rebound.example:7000", "localhost.example", "127.0.0.1.example", "x.localhost.example"]) {
     // As its script would, and as one without an Origin header would.
     for (const origin of [`http://${host}`, null]) {
@@ -24,12 +24,12 @@ test("[5] a page whose name was made to lead here registers nobody", async () =>
   expect((await server.call("GET", "/v1/auth/registration")).body.firstAccount).toBe(true);
 });
 
-test("[5] nor reads the figures of the machine it runs on", async () => {
+test("[5] a page whose host name was rebound to this server cannot read its metrics", async () => {
   expect((await server.call("GET", "/metrics", { headers: { host: "rebound.example:7000" } })).status).toBe(403);
   expect((await server.call("GET", "/metrics", { headers: { host: "127.0.0.1:7000" } })).status).toBe(200);
 });
 
-test("[5] nor passes for a page of this server where a project has allowed others", async () => {
+test("[5] a page whose host name was rebound does not count as same-origin for a project with allowed origins", async () => {
   const { projectId, key } = await server.project();
   const { token } = await server.session({ projectId, role: "ADMIN" });
   await server.call("PATCH", `/v1/projects/${projectId}/allowed-origins`, {
@@ -61,7 +61,7 @@ test("[5] with PUBLIC_URL set, only its host name is accepted as same-origin", a
   expect((await register(named, "rtc.example", "https://rtc.example")).status).toBe(201);
 });
 
-test("[10] /metrics is for scrapers: no page is told that it may read it", async () => {
+test("[10] /metrics sends no CORS headers, so no page of another origin can read it", async () => {
   for (const method of ["GET", "OPTIONS"]) {
     const headers = { origin: "https://evil.example", "access-control-request-method": "GET" };
     const { headers: answered } = await server.call(method, "/metrics", { headers });

@@ -42,7 +42,7 @@ function watched(operation: Operation, credential?: string) {
   return { request, wasAsked: () => asked };
 }
 
-describe("[3] a body is asked for after the credential", () => {
+describe("[3] a body is read only after the credential was accepted", () => {
   test.each(guarded.map((operation) => [operation.name, operation] as const))("%s", async (_, operation) => {
     for (const credential of [undefined, "svk_dev_aaaaaaaaaaaaaaaa.b", "not.a.token"]) {
       const { request, wasAsked } = watched(operation, credential);
@@ -51,7 +51,7 @@ describe("[3] a body is asked for after the credential", () => {
     }
   });
 
-  test("and the watch sees a body that is read", async () => {
+  test("the test notices when a body is read", async () => {
     const create = operations.find(({ name }) => name === "POST /v1/rooms");
     if (!create) throw new Error("POST /v1/rooms is not in the reference");
     const { request, wasAsked } = watched(create, tenant.credentials.apiKey);
@@ -60,7 +60,7 @@ describe("[3] a body is asked for after the credential", () => {
   });
 });
 
-describe("[3] a body is asked for after the limiter", () => {
+describe("[3] a body is read only after the rate limit was checked", () => {
   const limited = operations.filter(({ responses, credentials }) => responses.has(429) && credentials.length === 0);
   test.each(limited.map((operation) => [operation.name, operation] as const))("%s", async (_, operation) => {
     const empty = { method: operation.method, headers: { "content-type": "application/json" }, body: "{}" };
@@ -70,7 +70,7 @@ describe("[3] a body is asked for after the limiter", () => {
     expect(wasAsked()).toBe(false);
   });
 
-  test("also where a credential has a budget of its own", async () => {
+  test("the rate limit of a credential is checked before the body is read", async () => {
     const roomId = await strict.room();
     const [operation] = operations.filter(({ name }) => /^POST \/v1\/rooms\/\{\w+\}\/rtc-tokens$/.test(name));
     if (!operation) throw new Error("minting is not in the reference");
@@ -82,7 +82,7 @@ describe("[3] a body is asked for after the limiter", () => {
     expect(wasAsked()).toBe(false);
   });
 
-  test("and an open route that takes no body never asks for one", async () => {
+  test("public routes without a body never read one", async () => {
     const open = operations.filter(({ credentials, body }) => credentials.length === 0 && body === undefined);
     expect(open.length).toBeGreaterThan(0);
     for (const operation of open) {
@@ -93,7 +93,7 @@ describe("[3] a body is asked for after the limiter", () => {
   });
 });
 
-test("[3] nor does a route that the reference leaves out, of LiveKit's SDKs say, ask a stranger for a body", async () => {
+test("[3] routes that are not in the reference, such as LiveKit's, read no body without a credential", async () => {
   const known = new Set(operations.map(({ method, path }) => `${method} ${path}`));
   const hidden = (server.app.routes as { method: string; path: string }[]).filter(
     ({ method, path }) =>
@@ -120,7 +120,7 @@ function costOfParsing(): number {
   return user + system;
 }
 
-test("[3] a refused mebibyte costs less than a fifth of parsing it, on every route", async () => {
+test("[3] refusing a body of 1 MiB costs less than a fifth of parsing it, on every route", async () => {
   const EACH = 10;
   const MOST_ROUNDS = 40;
   /** Refused for the credential, or for the address of an upload; where anybody may ask, for having asked too often. */
@@ -157,7 +157,7 @@ test("[3] a refused mebibyte costs less than a fifth of parsing it, on every rou
   }
 }, 120_000);
 
-test("[3] with a credential, a mebibyte of lists costs what parsing it costs, and no more", async () => {
+test("[3] with a credential, a body of 1 MiB of nested lists costs no more than parsing it", async () => {
   const request = () => server.call("POST", "/v1/rooms", { key: tenant.credentials.apiKey, raw: HEAVY });
   await request();
   let parsing = Number.POSITIVE_INFINITY;

@@ -152,7 +152,7 @@ async function openCall(usesReceiveLoop: boolean) {
   return { engine, hostile, frame, report, refused, faults };
 }
 
-test("a connection may take so much of the thread by its reports, and gets its share again with time", () => {
+test("the reports of a connection may use a limited share of the thread, which is available again after a while", () => {
   const clock = fakeClock();
   const budget = new ControlBudget(clock.now);
   const readMs = (ms: number) => budget.spend(() => clock.advance(ms));
@@ -173,7 +173,7 @@ test("a connection may take so much of the thread by its reports, and gets its s
   expect(budget.isSpent()).toBe(false);
 });
 
-test("data takes a larger share than reports, and saves up less of it", () => {
+test("data messages get a larger share of the thread than reports, but a smaller burst", () => {
   const clock = fakeClock();
   const budget = new ControlBudget(clock.now, DATA_SHARE);
   clock.advance(3_600_000);
@@ -187,7 +187,7 @@ test("data takes a larger share than reports, and saves up less of it", () => {
   expect(readMs).toBeGreaterThanOrEqual(235);
 });
 
-test("[17] many connections of a stranger take no more of the thread than its media can spare, and usual reports are read", () => {
+test("[17] many hostile connections together leave the thread time for media, and normal reports are still read", () => {
   const clock = fakeClock();
   const all = new ControlShare();
   const budgets = (count: number) =>
@@ -217,7 +217,7 @@ test("[17] many connections of a stranger take no more of the thread than its me
   expect(taken.refused).toBe(0);
 });
 
-test("[17] in a large room, a subscriber that loses much may ask for it, though others ask for less", () => {
+test("[17] in a large room, a subscriber with much loss may request more retransmissions than the others", () => {
   const clock = fakeClock();
   const all = new ControlShare();
   const room = Array.from({ length: 600 }, () => new ControlBudget(clock.now, REPORTS_SHARE, all));
@@ -236,7 +236,7 @@ test("[17] in a large room, a subscriber that loses much may ask for it, though 
   expect(refused).toBe(0);
 });
 
-test("reports that fill a turn of the loop are left unread before the media of others is", async () => {
+test("when reports fill a slice of the event loop, reports are dropped and no media of other participants", async () => {
   const { engine, hostile, frame, report, refused, faults } = await openCall(false);
   for (const [shape, part, of] of SHAPES) {
     const flood = Array.from({ length: 400 }, (_, round) => report(part, round, of ?? undefined));
@@ -248,7 +248,7 @@ test("reports that fill a turn of the loop are left unread before the media of o
   expect(faults).toEqual([]);
 }, 60_000);
 
-test("while native code waits at the socket, too; and nothing is kept of them", async () => {
+test("in the native receive loop, a flood of reports is dropped too, without using memory", async () => {
   const { hostile, frame, report, refused, faults } = await openCall(true);
   const round = async (at: number) => {
     for (const [, part, of] of SHAPES)

@@ -39,7 +39,7 @@ function indexWith(onUnit: () => void) {
   return searchService(runtime, searchStore(server.runtime.db));
 }
 
-test("[18] no unit of the index changes more than a few of its pages, whatever was sent, and its parts stay few", async () => {
+test("[18] each unit of work of the index changes only a few pages, whatever was sent, and its segments stay few", async () => {
   await server.services.search.catchUp();
   for (let n = 0; n < 60; n++) await send(crowded(n));
   const changes = () => db.query<{ n: number }, []>("SELECT total_changes() AS n").get()?.n ?? 0;
@@ -60,7 +60,7 @@ test("[18] no unit of the index changes more than a few of its pages, whatever w
   expect(await found(crowded(59).slice(-2))).not.toEqual([]);
 }, 60_000);
 
-test("[18] messages that are edited or deleted while the index looks at them are found by what they say then", async () => {
+test("[18] a message that is edited or deleted while it is being indexed is found by its new text", async () => {
   await server.services.search.catchUp();
   const ids: string[] = [];
   for (let n = 0; n < 6; n++) ids.push(await send(`${crowded(100 + n)} ending${n}`));
@@ -84,7 +84,7 @@ test("[18] messages that are edited or deleted while the index looks at them are
   for (let n = 3; n < 6; n++) expect(await found(`ending${n}`)).toEqual(ids.slice(n, n + 1));
 }, 60_000);
 
-test("[18] an index that ends between two steps is completed by the next one", async () => {
+test("[18] an index that was stopped between two steps is completed by the next run", async () => {
   await server.services.search.catchUp();
   const ids: string[] = [];
   for (let n = 0; n < 6; n++) ids.push(await send(`${crowded(300 + n)} remaining${n}`));
@@ -99,7 +99,7 @@ test("[18] an index that ends between two steps is completed by the next one", a
   for (let n = 0; n < 6; n++) expect(await found(`remaining${n}`)).toEqual(ids.slice(n, n + 1));
 }, 60_000);
 
-test("[18] an index that falls behind looks once before each step, however long messages have come meanwhile", async () => {
+test("[18] an index that has fallen behind queries the pending messages once per step", async () => {
   await server.services.search.catchUp();
   const held = Promise.withResolvers<void>();
   const due: (() => void)[] = [];
@@ -138,7 +138,7 @@ test("[18] an index that falls behind looks once before each step, however long 
   expect(await found("behind49")).toHaveLength(1);
 }, 60_000);
 
-test("[18] a user finds a message that they have just sent, however many search", async () => {
+test("[18] users find messages that they have just sent, even if many search at the same time", async () => {
   await Promise.all(
     Array.from({ length: 20 }, async (_, n) => {
       const id = await send(`${"word ".repeat(300)} mine${n}x`);

@@ -28,7 +28,7 @@ function leastCpu(work: () => unknown, rounds: number): number {
   return least;
 }
 
-test("[8] a thousand listed phrases that begin alike cost a message no more than a few", () => {
+test("[8] a thousand blocked phrases with the same beginning cost a message no more than a few phrases", () => {
   const beginning = "a ".repeat(28);
   const listOf = (count: number) => {
     const compiled = compileList({
@@ -47,7 +47,7 @@ test("[8] a thousand listed phrases that begin alike cost a message no more than
   expect(cost(many)).toBeLessThan(cost(few) * 5 + 2_000);
 });
 
-test("[8] the list of a live stream of hours is made once for all who ask, and anew with its next part", () => {
+test("[8] the playlist of a long live stream is made once for all viewers, and again after the next part", () => {
   const rendition = new Rendition("video", join(folder, "video.m4s"), () => {});
   const part = (n: number): RecordedPart => ({
     ...{
@@ -94,7 +94,7 @@ test("[19] however often a user's export is requested, one is made at a time and
   expect(files.sort()).toEqual(kept.map(({ id }) => `${id}.tar`).sort());
 });
 
-test("[19] a project has a hundred exports under way at the most; an erasure does not wait for its turn", async () => {
+test("[19] a project has at most a hundred unfinished exports; an erasure does not wait for them", async () => {
   const answers = await Promise.all(
     Array.from({ length: 130 }, (_, n) => server.call("POST", `/v1/people/user-${n}/exports`)),
   );

@@ -102,7 +102,7 @@ test.each(["gzip", "identity"])("[8] a page or script, %s, is there once for all
   expect(bytes).toBeLessThan(MOST_GROWTH);
 });
 
-test("[8] the API's reference is there once for all who ask for it", async () => {
+test("[8] all readers of the API reference share one copy of it", async () => {
   const { bytes, heads } = await growthBy(`${server.url}/openapi.json`, { "accept-encoding": "identity" });
   expect(heads).toEqual(heads.map(() => "HTTP/1.1 200"));
   expect(bytes).toBeLessThan(MOST_GROWTH);

@@ -56,7 +56,7 @@ const WAYS: Record<string, (name: string) => Tenant> = {
   "a record of another project below one's own": (name) => (name === "projectId" ? mallory : alice),
 };
 
-test("[5] there are routes to try, and each can be reached by whom it belongs to", async () => {
+test("[5] the owner can reach every route that the tests below try as a stranger", async () => {
   expect(operations.length).toBeGreaterThan(80);
   for (const operation of operations.filter(({ method }) => method === "GET")) {
     for (const kind of operation.credentials) {

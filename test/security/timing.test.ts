@@ -6,7 +6,7 @@ import { testServer } from "../harness/server.ts";
 const server = testServer({ REGISTRATION: "open" });
 afterAll(server.close);
 
-test("[5] an unknown address costs the same hash as a wrong password: time tells nobody which it was", async () => {
+test("[5] an unknown address costs the same hash as a wrong password, so the time does not reveal accounts", async () => {
   const account = { email: "ada@example.com", password: "a long password" };
   expect((await server.call("POST", "/v1/auth/register", { body: account })).status).toBe(201);
   const verify = spyOn(Bun.password, "verify");
@@ -22,7 +22,7 @@ test("[5] an unknown address costs the same hash as a wrong password: time tells
   expect(unknown).toEqual(wrong);
 });
 
-test("[5] secrets are compared in constant time; only their length could be told", () => {
+test("[5] secrets are compared in constant time; the time can reveal only their length", () => {
   const compare = spyOn(crypto, "timingSafeEqual");
   expect(sameSecret(`${"a".repeat(42)}b`, "a".repeat(43))).toBe(false);
   expect(sameSecret("b".repeat(43), "a".repeat(43))).toBe(false);

@@ -34,7 +34,7 @@ test("[18] a genuine link of one project shows that project's recording alone", 
   for (const foreign of [victim.recordingId, victim.fileId, victim.projectId]) expect(text).not.toContain(foreign);
 });
 
-test("[18] nor can its parts be put together with another project's recording", async () => {
+test("[18] parts of a link cannot be combined with another project's recording", async () => {
   const [, expires = "", seal = ""] = Buffer.from(mallory.token, "base64url").toString().split(".");
   const forged = Buffer.from([victim.recordingId, expires, seal].join(".")).toString("base64url");
   expect((await replay(forged)).status).toBe(403);
@@ -47,7 +47,7 @@ test("[18] nor can its parts be put together with another project's recording", 
   expect((await server.app.handle(new Request(other))).status).toBe(403);
 });
 
-test("[18] it is a credential for nothing else, of its own project or of another", async () => {
+test("[18] a link is no credential for other routes, neither of its own project nor of another", async () => {
   for (const { path } of [mallory, victim]) {
     for (const [method, route] of [
       ["GET", path],

@@ -41,7 +41,7 @@ async function pages(path: string): Promise<{ rows: { seq: number }[]; bytes: nu
   return found;
 }
 
-test("[8] a thread of long replies comes in answers of 1 MiB at the most, whole and in order", async () => {
+test("[8] a thread of long replies is returned in pages of at most 1 MiB, complete and in order", async () => {
   const { body: root } = await send({ text: "root" });
   const text = "界".repeat(4000);
   for (let n = 0; n < 500; n++) await send({ text, replyTo: root.id });
@@ -53,14 +53,14 @@ test("[8] a thread of long replies comes in answers of 1 MiB at the most, whole 
   expect(seqs).toEqual([...new Set(seqs)].sort((a, b) => a - b));
 });
 
-test("[8] and of short ones in answers of 1,000", async () => {
+test("[8] a thread of short replies is returned in pages of 1,000", async () => {
   const { body: root } = await send({ text: "root" });
   for (let n = 0; n < 1100; n++) await send({ text: "short", replyTo: root.id });
   const found = await pages(`/v1/chat/messages/${root.id}/thread`);
   expect(found.map(({ rows }) => rows.length)).toEqual([1000, 101]);
 });
 
-test("[8] a message of characters that are sentences costs the index no more than a long one", async () => {
+test("[8] messages with characters that decompose into sentences are indexed in several units of work", async () => {
   const { services, runtime } = server;
   await services.search.catchUp();
   for (let n = 0; n < 20; n++) await send({ text: "\uFDFA".repeat(4000) });
@@ -76,7 +76,7 @@ test("[8] a message of characters that are sentences costs the index no more tha
   expect(JSON.parse(found.text)).toHaveLength(1);
 });
 
-test("[8] made-up idempotency keys push out the answers of their own credential alone", async () => {
+test("[8] many idempotency keys evict only the stored responses of their own credential", async () => {
   const other = await server.project();
   const mint = (credential: string, idempotencyKey: string) =>
     server.call("POST", "/v1/chat/tokens", {
@@ -92,7 +92,7 @@ test("[8] made-up idempotency keys push out the answers of their own credential 
   expect((await mint(key, "key-0")).body.tokenId).not.toBe(first.body.tokenId);
 });
 
-test("[2] tokens from before a restore are void: which of them were revoked since the backup, nobody knows", async () => {
+test("[2] tokens from before a restore are invalid, because the backup does not know which were revoked later", async () => {
   const one = testServer();
   const project = await one.project();
   const { body: old } = await one.call("POST", "/v1/chat/tokens", { key: project.key, body: { userId: "ann" } });
@@ -108,7 +108,7 @@ test("[2] tokens from before a restore are void: which of them were revoked sinc
   await one.close();
 });
 
-test("[11] a restore whose folder is gone does not come up empty", () => {
+test("[11] an interrupted restore whose folder is missing does not start with an empty database", () => {
   for (const step of ["set aside", "put in place"]) {
     const dataDir = folder();
     writeFileSync(
@@ -128,7 +128,7 @@ test("[11] a restore whose folder is gone does not come up empty", () => {
   }
 });
 
-test("[11] copies from before a migration are kept, the last two of them", async () => {
+test("[11] the last two copies from before a migration are kept", async () => {
   const dataDir = folder();
   const config = testConfig({ DATA_DIR: dataDir });
   await closeRuntime(createRuntime(config));
@@ -146,7 +146,7 @@ test("[11] copies from before a migration are kept, the last two of them", async
   expect(copies.sort()).toEqual(["before-migration-300.db", "before-migration-4000.db"]);
 });
 
-test("[10] the reference's viewer is unpacked once, for however many who cannot do it themselves", async () => {
+test("[10] the viewer of the API reference is decompressed once for all clients without gzip", async () => {
   const built = folder();
   writeFileSync(join(built, "api-reference.js.gz"), gzipSync("x".repeat(100_000)));
   const options = { folder: built, version: "0", schemas: {} };
