@@ -95,7 +95,7 @@ describe("the embedded media node", () => {
     expect(media.ports).toEqual([port ?? 0]);
   }, 20_000);
 
-  test("a worker that dies takes only its rooms: a call on another goes on as if nothing had been", async () => {
+  test("a worker that dies ends only its own rooms, and calls on other workers continue undisturbed", async () => {
     const { media, events } = await start();
     const source = camera();
     const sends = await publish(media, "a", source);
@@ -115,7 +115,7 @@ describe("the embedded media node", () => {
     expect(events.filter(({ type }) => type === "workerCrashed")).toHaveLength(1);
   }, 60_000);
 
-  test("a worker that holds more memory than it may is replaced like one that hangs, and the log says so", async () => {
+  test("a worker that exceeds its memory limit is replaced like one that hangs, and logged", async () => {
     const { promise: reported, resolve } = Promise.withResolvers<object>();
     const error = (details: object, message: string) => {
       if (message === "media worker: memory limit exceeded") resolve(details);
@@ -160,7 +160,7 @@ describe("the embedded media node", () => {
     expect(media.ports).toEqual([port]);
   }, 30_000);
 
-  test("a worker that dies while it loads is replaced by one that listens", async () => {
+  test("a worker that dies while it starts is replaced by a working one", async () => {
     const media = EmbeddedMedia.spawn(1, log);
     cleanup.push(() => media.close());
     workers.crash();
@@ -185,7 +185,7 @@ describe("the embedded media node", () => {
     expect(answers).toEqual(Array(5).fill("RTC_SERVER_UNREACHABLE"));
   });
 
-  test("load adds up what the workers do", async () => {
+  test("the load is the sum over all workers", async () => {
     const { media } = await start();
     await publish(media, "a");
     await media.load();

@@ -16,7 +16,7 @@ describe("the engine", () => {
   });
   afterEach(() => room.close());
 
-  test("calls about what is not there say so", async () => {
+  test("calls with an unknown room, participant or track fail with that reason", async () => {
     const ref = { roomId: ROOM, participantId: "nobody" };
     expect(await refusal(room.node.negotiate({ roomId: "nowhere", participantId: "x", sdp: "" }))).toBe(
       "ROOM_NOT_FOUND",
@@ -40,7 +40,7 @@ describe("the engine", () => {
     await room.node.closeRoom({ roomId: "nowhere" });
   });
 
-  test("only the loudest voices are forwarded, and a louder one takes a quieter one's place", async () => {
+  test("only the loudest voices are forwarded, and a louder one replaces a quieter one", async () => {
     // The room lets two be heard.
     const speakers = await Promise.all(["a", "b", "c"].map((identity, i) => room.speaker(identity, 10 + i)));
     const heard = new Set<number>();
@@ -84,7 +84,7 @@ describe("the engine", () => {
     expect(heard.size).toBe(2);
   }, 15_000);
 
-  test("a WHIP offer publishes what it sends, a WHEP offer is given what there is and what comes", async () => {
+  test("a WHIP offer publishes its tracks, and a WHEP offer gets the present and later tracks", async () => {
     const whip = await room.join("whip", {
       sections: [
         { kind: "audio", direction: "sendonly" },
@@ -210,7 +210,7 @@ describe("the engine", () => {
     expect(await room.refused()).toMatchObject({ forgedCheck: 1, unknownUser: 1, foreignAddress: 3, unreadable: 1 });
   });
 
-  test("fifty joins and leaves leave nothing behind", async () => {
+  test("no state remains after fifty joins and leaves", async () => {
     for (let i = 0; i < 50; i++) {
       const peer = await room.join(`p${i}`, { sections: [{ kind: "video", direction: "sendonly" }] });
       await peer.negotiate([CAMERA], []);

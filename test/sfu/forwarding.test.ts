@@ -132,7 +132,7 @@ describe("forwarding between peers", () => {
     expect(rtcpToPublisher.filter((packet) => packet.type === "nack").length).toBe(asked);
   });
 
-  test("a lost packet that comes only as part of the publisher's probing is forwarded, one that came before is not", async () => {
+  test("a probing packet of the publisher is forwarded if it repeats a lost packet, and not if that had arrived", async () => {
     const trackId = await publish();
     const received: Received[] = [];
     await view("viewer", trackId, received);
@@ -200,7 +200,7 @@ describe("forwarding between peers", () => {
     expect((derived.rtpTimestamp - (received[0]?.timestamp ?? 0)) >>> 0).toBeLessThan(90_000 * 2);
   });
 
-  test("a viewer's round trip is its own, however long the publisher's reports take", async () => {
+  test("a viewer's round-trip time does not depend on the delay of the publisher's reports", async () => {
     const trackId = await publish();
     const received: Received[] = [];
     const viewer = await room.join("viewer", {
@@ -255,7 +255,7 @@ describe("forwarding between peers", () => {
     expect(await room.refused()).toMatchObject({ replayed: 2, unauthentic: 1 });
   });
 
-  test("a loss across the wrap of the sequence numbers harms nothing", async () => {
+  test("packets lost where the sequence numbers wrap are recovered like others", async () => {
     const trackId = await publish("AEAD_AES_128_GCM", 65_400);
     const received: Received[] = [];
     await view("viewer", trackId, received);
@@ -269,7 +269,7 @@ describe("forwarding between peers", () => {
     await room.until(() => (received.length === 6 ? true : undefined), "those that follow");
   });
 
-  test("a publisher that moves to another address keeps its tracks, a stranger there gets nothing", async () => {
+  test("a publisher whose address changes keeps its tracks, and a stranger at another address gets nothing", async () => {
     const trackId = await publish();
     const received: Received[] = [];
     const viewer = await view("viewer", trackId, received);

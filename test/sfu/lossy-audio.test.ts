@@ -192,7 +192,7 @@ for (const [name, path] of PATHS) {
     expect(call({ path, lossRatio: 0.1, repairs: false }).concealed).toBeGreaterThan(0.15);
   }, 60_000);
 
-  test(`${name}: a packet is sent again with the same bytes, as a nonce of SRTP serves one packet`, () => {
+  test(`${name}: a packet is sent again with the same bytes, because an SRTP nonce must not be used for different packets`, () => {
     for (const audio of [AUDIO, RED]) {
       const { wire, concealed } = call({ path, lossRatio: 0.2, audio });
       const byNumber = new Map<string, string>();

@@ -25,7 +25,7 @@ test("a thread that works, or waits for a processor, all the time is fully busy;
   expect(measured(() => {}, 600_000)).toBeLessThan(50);
 });
 
-test("asked again at once, it says what it said before", () => {
+test("a second request immediately after the first returns the same load", () => {
   let nowMs = 0;
   const load = threadLoad(() => nowMs);
   load();

@@ -105,7 +105,7 @@ test("while no thread can be started, attempts become fewer, and end when the wo
   expect(attempts).toBe(13);
 });
 
-test("[17] a worker that has not come to anything yet is given longer than one that falls silent", async () => {
+test("[17] a worker that is still starting has more time to respond than one that was running", async () => {
   const { look, thread, errors } = await supervised();
   look(20);
   expect(errors).toEqual([]);
@@ -119,7 +119,7 @@ test("[17] a worker that has not come to anything yet is given longer than one t
   thread.end();
 });
 
-test("[17] one that never comes to anything is replaced at last", async () => {
+test("[17] a worker that never finishes its start is replaced in the end", async () => {
   const { look, thread, errors } = await supervised();
   look(31);
   expect(errors).toEqual(["media worker: not responding"]);
@@ -127,7 +127,7 @@ test("[17] one that never comes to anything is replaced at last", async () => {
   thread.end();
 });
 
-test("[17] a worker collects garbage once many calls were followed by quiet, and calls that change nothing do not count", async () => {
+test("[17] a worker collects garbage when it is idle after many requests, of which those without a change do not count", async () => {
   const { worker, clock, thread } = await supervised();
   const open = async (times: number) => {
     for (let n = 0; n < times; n++) await worker.call("openRoom", { roomId: `${n}` });

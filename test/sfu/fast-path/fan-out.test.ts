@@ -133,7 +133,7 @@ describe.each(PATHS)("the last step of a packet, %s", (_name, path) => {
     expect(out).toMatchObject({ payloadLength: 0, paddingLength: 255 });
   });
 
-  test("a connection over TCP takes its packet itself", () => {
+  test("a connection over TCP sends its packets itself", () => {
     const { sent, batch } = collector();
     const delivered: Uint8Array[] = [];
     const target = viewerTarget(1, { deliver: (packet) => delivered.push(packet.slice()) });
@@ -154,7 +154,7 @@ describe.each(PATHS)("the last step of a packet, %s", (_name, path) => {
     expect(sent.map(({ port }) => port)).toEqual(targets.map(({ transport }) => transport.port));
   });
 
-  test("a batch goes on after a send that threw", () => {
+  test("a batch continues after a send that threw an error", () => {
     let calls = 0;
     const batch = new SendBatch(() => {
       calls += 1;

@@ -9,7 +9,7 @@ describe("layer switches", () => {
     return viewer;
   };
 
-  test("the current layer goes on until the other's keyframe, then stops at once", () => {
+  test("the current layer is forwarded until the keyframe of the other one, and not after it", () => {
     const viewer = started();
     viewer.forwarder.setTarget(2);
     expect(viewer.forwarder.wantsKeyframe).toBe(true);
@@ -22,7 +22,7 @@ describe("layer switches", () => {
     expect(viewer.feed(2, { extended: 60_002, timestamp: 777 })?.seq).toBe(1_003);
   });
 
-  test("a keyframe of a layer that is neither current nor wanted changes nothing", () => {
+  test("a keyframe of a layer that is neither forwarded nor requested has no effect", () => {
     const viewer = started();
     viewer.forwarder.setTarget(2);
     expect(viewer.feed(1, { extended: 1, key: true })).toBeUndefined();

@@ -75,7 +75,7 @@ describe("answering a viewer's NACK", () => {
     expect(responder.unanswered).toBe(0);
   });
 
-  test("remembers all of a second, whatever its rate, in as little as that takes", () => {
+  test("remembers all packets of one second at any rate, and uses no more memory than they need", () => {
     for (const [perSecond, capacity] of [
       [10, 16],
       [100, 128],

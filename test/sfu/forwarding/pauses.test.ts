@@ -96,7 +96,7 @@ describe("pauses and other publishers", () => {
     expect(viewer.feed(1, { extended: 1, key: true, timestamp: 27_000 })?.ts).toBe(500_000 + 18_000);
   });
 
-  test("any history of switches, pauses and sources: outgoing numbers by one, time never back", () => {
+  test("after any switches, pauses and sources, outgoing numbers increase by one and timestamps never decrease", () => {
     fc.assert(
       fc.property(
         fc.array(

@@ -102,7 +102,7 @@ describe("what a process accepts from those that share its port", () => {
     return { state, send };
   };
 
-  test("a stranger at the link port, with a wrong token or none, is closed, learns nothing and delivers nothing", async () => {
+  test("a connection to the link port without the right token is closed, and neither gets nor delivers datagrams", async () => {
     const older = await Process.start();
     const shared = older.offer();
     const datagram = Buffer.from([4, 0, 9, 9, ...Buffer.from("127.0.0.1"), ...Buffer.from("forged")]);
@@ -118,7 +118,7 @@ describe("what a process accepts from those that share its port", () => {
     expect(older.sharing.others).toBe(0);
   });
 
-  test("a process that knows the token and then speaks nonsense is closed", async () => {
+  test("a process that sends malformed messages after the right token is disconnected", async () => {
     const older = await Process.start();
     const shared = older.offer();
     for (const nonsense of [
@@ -194,7 +194,7 @@ describe("what a process accepts from those that share its port", () => {
     expect((all[3] as Process).relayed).toEqual([]);
   });
 
-  test("a link is told the addresses in parts, and an empty list is one part", () => {
+  test("addresses are sent over a link in parts, and an empty list is one part", () => {
     const all = Array.from({ length: 1_000 }, (_, i) => i);
     const parts = keysFrames(all).map((frame) => parseFrame(frame));
     expect(parts.map((part) => part?.kind === "keys" && [part.isFirst, part.isLast])).toEqual([

@@ -63,7 +63,7 @@ describe("how the kernel divides the datagrams of one port", () => {
     expect(steeringProgram([], 1, SALT)).toHaveLength(8);
   });
 
-  test("once the first socket is closed the last one has its number", async () => {
+  test("when the first socket closes, the last one gets its index", async () => {
     const first = await bind("127.0.0.1");
     reuse.allow(first.fd, true);
     const second = await bind("127.0.0.1", first.port);

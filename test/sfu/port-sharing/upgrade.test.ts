@@ -159,7 +159,7 @@ describe("two processes on the same media ports", () => {
     await until(() => before.viewer.mediaIn > arrived + 50);
   }, 90_000);
 
-  test("three processes share the port, and the end of the first or the second costs no other call a packet", async () => {
+  test("three processes share the port, and when one ends, the calls of the others lose no packet", async () => {
     const first = await start();
     const calls = [await call(first, "first")];
     const second = await start({ succeeds: await share(first) });
@@ -214,7 +214,7 @@ describe("two processes on the same media ports", () => {
     await expect(bind()).rejects.toThrow("EADDRINUSE");
   }, 90_000);
 
-  test("a process whose predecessor has gone meanwhile binds the port alone", async () => {
+  test("a process whose predecessor has ended in the meantime binds the port alone", async () => {
     const older = await start();
     const shared = await share(older);
     const { ports } = older;

@@ -88,7 +88,7 @@ describe.each(PATHS)("two workers with a link, on %s", (_name, path) => {
     expect(stranger.mediaIn).toBe(0);
   }, 60_000);
 
-  test("a layer crosses while somebody wants it, and stops six seconds after the last", async () => {
+  test("a layer is relayed while a viewer wants it, and stops six seconds after the last one", async () => {
     const { a, b, clock } = await start("room");
     const { peer, take, trackId } = await camera(a, "room", "alice", RIDS);
     const sources = RIDS.map((rid, i) => new RtpSource({ ssrc: 70 + i, payloadType: 96, mid: "0", rid }));

@@ -95,7 +95,7 @@ describe("a room on several workers", () => {
     90_000,
   );
 
-  test("a worker that dies takes only its participants, and they find the room again", async () => {
+  test("when a worker dies, only its participants are disconnected, and they rejoin the room", async () => {
     const { media, events, spread } = await start();
     const host = await film(media, events, "host");
     const near = await watch(media, "near", host.trackId);

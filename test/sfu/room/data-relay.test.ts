@@ -348,7 +348,7 @@ describe("data of one participant", () => {
       ]);
     });
 
-    test("and at last gets nothing more, of which both sides are told", () => {
+    test("gets no more messages in the end, and it and the sender are notified", () => {
       data.opened(channel("reliable"));
       const [ben, cid] = [sender("ben"), sender("cid")];
       send(cid);
@@ -382,7 +382,7 @@ describe("data of one participant", () => {
     });
   });
 
-  test("a reliable message waits for its channel, and never uses the lossy one", () => {
+  test("a reliable message waits for the reliable channel, even if a lossy one is open", () => {
     data.expectChannels();
     const lossy = channel("lossy");
     data.opened(lossy);
@@ -410,7 +410,7 @@ describe("data of one participant", () => {
     expect(lost).toEqual(Array(3).fill(["ann", 1, "text_only"]));
   });
 
-  describe("of a client that speaks packets", () => {
+  describe("of a client that uses data packets", () => {
     let spent: boolean;
     beforeEach(() => {
       spent = false;
@@ -477,7 +477,7 @@ describe("data of one participant", () => {
       expect(packetsOf(reliable)).toHaveLength(1);
     });
 
-    test("a client of frames gets no bytes, and what waited for it is forgotten", () => {
+    test("a client that uses JSON frames gets no bytes, and its waiting bytes are discarded", () => {
       data.expectChannels();
       expect(data.deliver("reliable", fromBen(packet(0, Buffer.from([0xff]))))).toBe(true);
       const reliable = channel("reliable", "numbered.0");
@@ -513,7 +513,7 @@ describe("data of one participant", () => {
       );
     });
 
-    test("messages over a budget are acknowledged late instead of dropped, up to a bound", () => {
+    test("messages over the rate limit are acknowledged late instead of dropped, up to a limit", () => {
       const reliable = had(0);
       data.opened(reliable);
       spent = true;

@@ -68,7 +68,7 @@ describe("sections for the loudest voices", () => {
     ear.close();
   }, 15_000);
 
-  test("never get a microphone that is withheld, or whose subscription was ended, nor one that left", async () => {
+  test("never get a microphone that is excluded, unsubscribed, or of a participant that has left", async () => {
     await talk([SPEAKING, SPEAKING, QUIET], 2);
     const trackOf = async (identity: string) =>
       (await room.event("trackPublished", (event) => event.identity === identity)).track.id;

@@ -24,7 +24,7 @@ function watch(
 }
 
 describe("a connection that is checked", () => {
-  test("stalls when nothing comes for 5 s although media is due, and flows when it comes", () => {
+  test("stalls when no media arrives for 5 s although it is due, and flows when media arrives again", () => {
     expect(watch(20, "media", (second) => second <= 3 || second >= 15)).toEqual(["stalled at 8", "flows at 15"]);
   });
 

@@ -8,7 +8,7 @@ afterEach(() => room.close());
 
 const BACKUP = { mid: "1", clientTrackId: "backup", kind: "video", source: "camera" } as const;
 
-test("[17] the publisher of VP9 sends VP8 too while a viewer decodes nothing else, and one track is all that others see", async () => {
+test("[17] the publisher of VP9 sends VP8 too while a viewer decodes nothing else, and other participants see one track", async () => {
   room = await RoomOfPeers.open();
   const ann = await room.join("ann", { sections: [{ kind: "video", direction: "sendonly", codec: "VP9" }] });
   await ann.connect([CAMERA], []);

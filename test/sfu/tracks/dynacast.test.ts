@@ -43,7 +43,7 @@ describe("layers that a publisher need not encode", () => {
     expect(dynacast.update(publication, 6_000)).toBeNull();
   });
 
-  test("a viewer who comes back in time changes nothing", () => {
+  test("the publisher is not notified if a viewer comes back in time", () => {
     watch(0);
     dynacast.update(publication, 0);
     watch(0, 2);
@@ -68,7 +68,7 @@ describe("layers that a publisher need not encode", () => {
     expect(dynacast.update(publication, 5_000)).toEqual([]);
   });
 
-  test("a track with one layer is wanted or not, and audio has no layers", () => {
+  test("a track with one layer is on or off, and audio has no layers", () => {
     publication = track([]);
     watch();
     dynacast.update(publication, 0);

@@ -132,7 +132,7 @@ for (const codec of ["VP9", "AV1"] as const) {
   });
 }
 
-test("the rate of a choice is that of its layers together, and one that stops is not live", () => {
+test("the bitrate of a spatial layer includes the layers below it, and a layer that stops is not live", () => {
   const { stage, publisher, viewers, choose } = start("VP9", 2);
   for (const viewer of viewers) choose(viewer, 0);
   for (let n = 0; n < 300; n++) publisher.picture();
@@ -158,7 +158,7 @@ test("a lost packet of a layer that the viewer does not receive leaves no gap af
   expect(numbers.map((number) => number - (numbers[0] ?? 0))).toEqual([0, 1, 2]);
 });
 
-test("a stream with one layer is forwarded as any other", () => {
+test("a stream with one spatial layer is forwarded like a stream without layers", () => {
   const stage = new Stage("AV1");
   const structure = { spatial: 1, temporal: 3, offset: 0, heights: [720] };
   const described = { starts: true, ends: true, template: 0, frameNumber: 1 };

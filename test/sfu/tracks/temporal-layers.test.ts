@@ -154,7 +154,7 @@ describe.each(WAYS)("by the %s", (way) => {
     expect(framesOf(viewer)).toHaveLength(4);
   });
 
-  test("a frame that arrives late is forwarded with its number if its layer is, and takes none if it is not", () => {
+  test("a late frame is forwarded with its own number if its layer is forwarded, and uses up no number otherwise", () => {
     const { publisher, all, choose, forget } = start(way, 1);
     const [viewer] = all as [StageViewer];
     choose(viewer, 1);

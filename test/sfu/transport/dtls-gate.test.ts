@@ -68,7 +68,7 @@ describe("the DTLS gate", () => {
     );
   });
 
-  test("a hello that comes again is handed on again, an older one is not", () => {
+  test("a repeated ClientHello is passed on again, an older one is not", () => {
     const { gate: tested, delivered } = gate();
     const first = fragment(1, 0, Buffer.from("hello"), 0, 5);
     const second = fragment(1, 1, Buffer.from("cookie"), 0, 6);
@@ -98,7 +98,7 @@ describe("the DTLS gate", () => {
     expect(delivered.map((record) => record[0])).toEqual([22, 22, 23]);
   });
 
-  test("once connected nothing unencrypted counts: no alert, no hello", () => {
+  test("after the handshake, unencrypted alerts and ClientHellos are ignored", () => {
     const { gate: tested, delivered, state } = gate();
     state.keys = state.connected = true;
     const alert = encrypted(21, 0);

@@ -88,7 +88,7 @@ describe("DTLS", () => {
     },
   );
 
-  test("a lost part of its flight comes again for a client that drops what is early, and numbers that it had before", async () => {
+  test("a lost part of a flight is sent again, also for a client that drops messages out of order and repeated record numbers", async () => {
     const had = new Set<number>();
     let next = 0;
     let lost = 0;
@@ -111,7 +111,7 @@ describe("DTLS", () => {
     expect(lost).toBeGreaterThan(1);
   });
 
-  test("no record has the number of another one of its epoch, and all data arrives", async () => {
+  test("no two records of an epoch have the same number, and all data arrives", async () => {
     const numbers: string[] = [];
     const { client, session } = await handshake({
       onSent: (datagram) => {
@@ -151,7 +151,7 @@ describe("DTLS", () => {
     expect(outcome).toBe("failed");
   });
 
-  test("repeated datagrams and forged plain alerts change nothing", async () => {
+  test("repeated datagrams and forged unencrypted alerts have no effect", async () => {
     const alert = Buffer.from([21, 254, 253, 0, 0, 0, 0, 0, 0, 0, 9, 0, 2, 2, 40]);
     const { outcome } = await handshake({ shape: (data) => [alert, data, data] });
     expect(outcome).toBe("connected");

@@ -26,7 +26,7 @@ describe("a bad network on demand", () => {
     expect(run({}, 100)).toEqual(Array.from({ length: 100 }, (_, i) => [i, i]));
   });
 
-  test("the same seed meets the same fate, another one another", () => {
+  test("the same seed loses and delays the same packets, and another seed others", () => {
     const options = { lossRatio: 0.1, jitterMs: 50, duplicateRatio: 0.1, reorderRatio: 0.1 };
     expect(run(options, 500)).toEqual(run(options, 500));
     expect(run(options, 500, 1, 1_000, 2)).not.toEqual(run(options, 500));
@@ -36,7 +36,7 @@ describe("a bad network on demand", () => {
     expect(run({ lossRatio: 0.05 }).length / 10_000).toBeCloseTo(0.95, 1.7);
   });
 
-  test("a burst takes everything for 200 ms of each second, and nothing else", () => {
+  test("a burst drops all packets for 200 ms of each second, and no others", () => {
     const arrived = run({ burst: { periodMs: 1_000, lengthMs: 200 } });
     expect(arrived).toHaveLength(8_000);
     expect(arrived.every(([n]) => n % 1_000 >= 200)).toBe(true);

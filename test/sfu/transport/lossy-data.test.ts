@@ -91,7 +91,7 @@ describe("a lossy channel", () => {
     peer.close();
   });
 
-  test("gives up a message as a whole, unsent fragments included, and goes on", async () => {
+  test("abandons a whole message, including its unsent fragments, and continues with the next one", async () => {
     let lost = 0;
     const big = "x".repeat(30_000);
     const peer = await associate((packet) => {
@@ -108,7 +108,7 @@ describe("a lossy channel", () => {
     peer.close();
   });
 
-  test("takes nothing of a reliable channel with it, in whatever order they were sent, even when its notices are lost", async () => {
+  test("loses no message of a reliable channel, in any order of sending, even if FORWARD-TSN chunks are lost", async () => {
     let notices = 0;
     const tries = new Map<number, number>();
     const peer = await associate((packet) => {
@@ -131,7 +131,7 @@ describe("a lossy channel", () => {
     peer.close();
   });
 
-  test("the other way: reliable messages are delivered as soon as they can be, between lossy ones that are given up", async () => {
+  test("does not delay reliable messages in the other direction when lossy ones between them are abandoned", async () => {
     const tries = new Map<number, number>();
     const nothing = () => false;
     const peer = await associate(nothing, (packet) => {

@@ -26,7 +26,7 @@ test("X25519 by the platform is X25519 by tweetnacl", () => {
   }
 });
 
-test("the keys stand alone in their memory, as werift expects them", () => {
+test("each key has a buffer of its own, as werift expects", () => {
   const { publicKey, secretKey } = x25519KeyPair();
   expect(publicKey.buffer.byteLength).toBe(32);
   expect(secretKey.buffer.byteLength).toBe(32);

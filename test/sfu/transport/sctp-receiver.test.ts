@@ -237,7 +237,7 @@ describe("the work for a chunk does not grow with what waits", () => {
     expect(reads).toBeLessThan(20 * chunks.length);
   });
 
-  test("ordered messages that wait for one that never comes, of which new ones are the latest", () => {
+  test("ordered messages that wait for one that never arrives", () => {
     const { inbound, add, readsOf } = countedChunks();
     const first = readsOf(() => add(2, 3, 1));
     for (let tsn = 3; tsn <= 1_000; tsn++) add(tsn, 3, tsn);
@@ -335,7 +335,7 @@ describe("werift's association behind it", () => {
     expect((await answer(SCTP.heartbeatAck)).subarray(16, 24).toString("hex")).toBe("0001000801020304");
   });
 
-  test("opens a few channels and acknowledges each once, although the client takes no acknowledgement", async () => {
+  test("opens a few channels and acknowledges each once, although the client ignores the acknowledgements", async () => {
     const { receive, settled, sent, channels } = await established();
     for (let i = 0; i < 1_000; i++) {
       receive(data(LAST + 1 + i, { stream: i % 100, protocol: DCEP, content: openChannel(`channel ${i}`), flags: 7 }));

@@ -25,7 +25,7 @@ describe("who may hold a TCP connection to a media port", () => {
     expect(admission.size).toBe(MAX_CONNECTIONS);
   });
 
-  test("one address has few that proved nothing, however many it opens", () => {
+  test("an address has only a few unproven connections, however many it opens", () => {
     const admission = new TcpAdmission<Fake>();
     const other = fake("203.0.113.1");
     admission.admit(other);
@@ -34,7 +34,7 @@ describe("who may hold a TCP connection to a media port", () => {
     expect(other.closed).toBe(false);
   });
 
-  test("the addresses of one IPv6 subscriber are one", () => {
+  test("all addresses of an IPv6 /64 count as one", () => {
     const admission = new TcpAdmission<Fake>();
     for (let i = 0; i < 100; i += 1) admission.admit(fake(`2001:db8:1:2::${i.toString(16)}`));
     expect(admission.size).toBe(MAX_UNPROVEN_PER_ADDRESS);
@@ -65,7 +65,7 @@ describe("who may hold a TCP connection to a media port", () => {
     expect(admission.size).toBe(3 * MAX_UNPROVEN_PER_ADDRESS);
   });
 
-  test("one address has its share of the port, and who leaves makes room in it", () => {
+  test("an address has a limited share of the port, and a closed connection frees its place", () => {
     const admission = new TcpAdmission<Fake>();
     const office = Array.from({ length: 500 }, () => fake("192.0.2.1", true));
     for (const one of office) expect(admission.admit(one)).toBe(true);

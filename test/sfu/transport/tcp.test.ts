@@ -106,7 +106,7 @@ describe("ICE over TCP", () => {
     expect(packets).toEqual([]);
   });
 
-  test("a reader that reads nothing loses packets, whole ones, and holds a bounded amount", async () => {
+  test("a client that does not read loses whole packets, and a limited amount of data waits for it", async () => {
     const { number, connections, packets } = listen();
     const { socket, received } = await connect(number);
     socket.write(frame("hello"));
@@ -131,7 +131,7 @@ describe("ICE over TCP", () => {
     expect(port.connections).toBe(0);
   });
 
-  test("of one address the oldest that proved nothing gives way; who proved something stays", async () => {
+  test("the oldest unproven connection of an address is closed for a new one; authenticated ones stay", async () => {
     const { port, number, connections } = listen();
     const proven = await connect(number);
     proven.socket.write(frame("check"));

@@ -30,7 +30,7 @@ describe.each(PATHS)("the one UDP socket of a worker, %s", (_name, path) => {
     for (let i = 0; i < 400 && !check(); i++) await Bun.sleep(5);
   };
 
-  test("pitfall: a departed peer does not cost the others a packet", async () => {
+  test("pitfall: other peers lose no packet when a peer has gone", async () => {
     const port = await bind();
     const gone = await client();
     const live = await client();
@@ -45,7 +45,7 @@ describe.each(PATHS)("the one UDP socket of a worker, %s", (_name, path) => {
     expect(live.got).toEqual(Array.from({ length: 100 }, (_, i) => `packet ${i}`));
   });
 
-  test("more than one batch leaves in one turn, in order", async () => {
+  test("several batches are sent in one slice of the event loop, in order", async () => {
     const port = await bind();
     const peer = await client();
     for (let i = 0; i < 240; i++) port.send(Buffer.from(String(i)), peer.socket.port, "127.0.0.1");
@@ -54,7 +54,7 @@ describe.each(PATHS)("the one UDP socket of a worker, %s", (_name, path) => {
     expect(port.counters).toMatchObject({ packetsOut: 240, dropped: 0 });
   });
 
-  test("an address without a route costs only its own packet", async () => {
+  test("if an address has no route, only the packet to it is lost", async () => {
     const port = await bind();
     const peer = await client();
     port.send(Buffer.from("a"), peer.socket.port, "127.0.0.1");

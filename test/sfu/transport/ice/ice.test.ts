@@ -117,7 +117,7 @@ describe("ICE-lite on one port", () => {
     expect(sent).toHaveLength(2);
   });
 
-  test("packets of an address that never proved itself go nowhere and are counted", () => {
+  test("packets from an address without a valid connectivity check are dropped and counted", () => {
     receive(check(credentials), A);
     receive(Buffer.from([128, 0, 0, 0]), B);
     receive(Buffer.from([22, 0, 0, 0]), B);
@@ -130,7 +130,7 @@ describe("ICE-lite on one port", () => {
     expect(agent.refusals.unreadable).toBe(1);
   });
 
-  test("an unproven sender never gets more bytes than it sent: it gets none", () => {
+  test("an address without a valid connectivity check gets no bytes at all", () => {
     const random = [
       check(credentials, { pwd: "wrong".repeat(9) }),
       check(credentials, { ufrag: "x" }),
@@ -147,7 +147,7 @@ describe("ICE-lite on one port", () => {
     expect(sent[0]?.data.length ?? 0).toBeLessThanOrEqual(data.length);
   });
 
-  test("a nominated check from elsewhere moves the session once the client was reached there, a plain one does not", () => {
+  test("a nominating check from another address moves the session once the client responds there, other checks do not", () => {
     receive(check(credentials), A);
     receive(check(credentials, { useCandidate: false }), B);
     reached(B);
@@ -209,7 +209,7 @@ describe("ICE-lite on one port", () => {
     expect(session.selected).toMatchObject(B);
   });
 
-  test("after a restart the old credentials hold until the first check with the new ones", () => {
+  test("after an ICE restart, the old credentials are valid until the first check with the new ones", () => {
     receive(check(credentials), A);
     const fresh = agent.issueCredentials(session, THEIRS);
     receive(check(credentials), A);
@@ -257,7 +257,7 @@ describe("ICE-lite on one port", () => {
     expect(session.selected).toBeNull();
   });
 
-  test("a session keeps a bounded number of addresses, the used one among them", () => {
+  test("a session keeps a limited number of addresses, always including the one in use", () => {
     receive(check(credentials), A);
     for (let port = 7_000; port < 7_050; port++)
       receive(check(credentials, { useCandidate: false }), { port, address: "192.0.2.9" });

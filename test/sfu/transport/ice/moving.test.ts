@@ -82,7 +82,7 @@ describe("a peer whose address has changed", () => {
     await flows();
   });
 
-  test("a stranger's address that the peer names gets questions, and not one packet of media", async () => {
+  test("a third party's address that the peer names gets connectivity checks, but no media", async () => {
     const got: number[] = [];
     const bystander = await Bun.udpSocket({
       hostname: "127.0.0.5",
