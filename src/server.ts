@@ -149,7 +149,9 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   await services.livekitClients.ingresses.recover();
   services.livekitClients.agents.restore();
   lifecycle.started("empty rooms", services.emptyRooms.start());
-  lifecycle.started("draining nodes", services.drainingNodes.start());
+  const drainMs = config.UPGRADE_DRAIN_MINUTES * 60_000;
+  const expiring = older.map(({ name, handedOverAt }) => ({ name, drainedAt: handedOverAt + drainMs }));
+  lifecycle.started("draining nodes", services.drainingNodes.start(expiring));
   lifecycle.started("connection records", () => services.rtcSessions.recorder.flush());
   lifecycle.started("activity", () => services.rtcSessions.activity.flush());
   services.privacy.start();

@@ -15,6 +15,8 @@ const SERVES_WITHIN_MS = 10 * 60_000;
 /** Connections that were being opened when the newer process came, and requests that it answers slowly. */
 const FORWARD_MS = 5_000;
 const CHECK_EVERY_MS = 500;
+/** After UPGRADE_DRAIN_MINUTES the newer process moves what is left, room by room. */
+const MOVED_WITHIN_MS = 2 * 60_000;
 /** Without a newer process nobody can join, leave or end the calls. */
 const ABANDONED_AFTER_MS = 2 * 60_000;
 
@@ -119,7 +121,7 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
 
   /** Until the calls have ended. The newer process is a child of this one, whose supervisor does not notice its end. */
   async function remain({ node, stopListening }: HandedOver, first: Serving, shared: Shared): Promise<void> {
-    const endsAt = performance.now() + config.UPGRADE_DRAIN_MINUTES * 60_000;
+    const endsAt = performance.now() + config.UPGRADE_DRAIN_MINUTES * 60_000 + MOVED_WITHIN_MS;
     const startedAtMs = performance.now();
     let serving = first;
     let connectedAt = performance.now();

@@ -262,6 +262,21 @@ describe("stoa upgrade", () => {
     expect(existsSync(join(dataDir, "older", `${server.child.pid}.json`))).toBe(true);
   });
 
+  test("moves the rooms that are left after UPGRADE_DRAIN_MINUTES to the newer process", async () => {
+    await start("--upgrade-drain-minutes", "0");
+    const calls = [await call(), await call()];
+    expect((await upgrade()).code).toBe(0);
+    for (const { ada, ben } of calls) await Promise.all([ada.resume(), ben.resume()]);
+    for (const { roomId, ada, ben } of calls) {
+      for (const one of [ada, ben])
+        await until(() => one.of("bye").find((bye) => bye.reason === "restart" && bye.action === "rejoin"));
+      const back = await member(roomId, "ada");
+      expect(back.client.ack).toMatchObject({ serverName: "local" });
+    }
+    expect(await server.child.exited).toBe(0);
+    expect((await server.call("GET", "/healthz")).status).toBe(200);
+  });
+
   test("hands over the https port, and finishes what was begun on connections to the older process", async () => {
     const { cert, key } = await makeCertificate(work, "tls");
     const port = freePort();

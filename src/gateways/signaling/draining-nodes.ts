@@ -16,14 +16,22 @@ type Deps = {
   membership: Membership;
 };
 
-/** The participants of a draining node join again on another one, a few each second. */
+/** An older process of this server, whose calls move to this one from that time on. */
+type Expiring = { name: string; drainedAt: number };
+
+/**
+ * The participants of a draining node join again on another one, a few each second. Those of an older process do so room by
+ * room: it shares no room with this process.
+ */
 export function createDrainingNodes(runtime: Runtime, { fleet, placements, registry, membership }: Deps) {
+  let older: readonly Expiring[] = [];
   /** How many move each second, by node. */
   const rates = new Map<string, number>();
 
   function move(): void {
     const draining = new Set(fleet.all().flatMap(({ name, draining: drains }) => (drains ? [name] : [])));
-    for (const name of rates.keys()) if (!draining.has(name)) rates.delete(name);
+    const expiring = new Set(older.map(({ name }) => name));
+    for (const name of rates.keys()) if (!draining.has(name) && !expiring.has(name)) rates.delete(name);
     for (const serverName of draining) {
       if (!placements.hasAlternative(serverName)) continue;
       // Clients of WHIP and WHEP cannot be told to join again.
@@ -38,6 +46,29 @@ export function createDrainingNodes(runtime: Runtime, { fleet, placements, regis
     }
   }
 
-  /** Returns a function that stops it. */
-  return { start: (): (() => void) => every(runtime, MOVE_EVERY_MS, move) };
+  function moveRooms(): void {
+    for (const { name, drainedAt } of older) {
+      if (runtime.now() < drainedAt) continue;
+      const sessions = registry.sessions().filter(({ site }) => site.serverName === name);
+      // Who resumes a session at this moment could not be told to join again.
+      const resuming = new Set(sessions.flatMap(({ room, link }) => (link.state === "detached" ? [room] : [])));
+      const rooms = [...new Set(sessions.map(({ room }) => room))].filter((room) => !resuming.has(room));
+      const perSecond = rates.get(name) ?? Math.max(1, Math.ceil(rooms.length * MOVED_SHARE));
+      rates.set(name, perSecond);
+      const next = new Set(rooms.slice(0, perSecond));
+      for (const session of sessions)
+        if (next.has(session.room)) membership.dismiss(session, "restart", { quietly: true });
+    }
+  }
+
+  return {
+    /** Returns a function that stops it. */
+    start(expiring: readonly Expiring[]): () => void {
+      older = expiring;
+      return every(runtime, MOVE_EVERY_MS, () => {
+        move();
+        moveRooms();
+      });
+    },
+  };
 }

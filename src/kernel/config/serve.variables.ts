@@ -30,7 +30,7 @@ export const serveVariables = {
   UPGRADE_DRAIN_MINUTES: integer(
     60,
     { min: 0, max: 1_440 },
-    "How long the process before an upgrade keeps its calls. Those that are left join again then.",
+    "How long the process before an upgrade keeps its calls. Those that are left join again then, one room after another.",
   ),
   LOG_LEVEL: choice(
     "info",
