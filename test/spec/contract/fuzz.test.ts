@@ -86,5 +86,7 @@ for (const operation of operations) {
 }
 
 test("[10] the fuzzer reached every route with a valid credential", () => {
-  expect(operations.map(({ name }) => name).filter((name) => !granted.has(name))).toEqual([]);
+  // A route for operators belongs in isForOperators; one whose valid request no schema describes, in granted.ts.
+  const missed = operations.map(({ name }) => name).filter((name) => !granted.has(name));
+  expect(missed, "routes for isForOperators or granted.ts").toEqual([]);
 });

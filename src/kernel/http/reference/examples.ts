@@ -159,6 +159,7 @@ const FIELDS: Record<string, unknown> = {
   senderName: "Ada Lovelace",
   seq: 42,
   serverName: "local",
+  servers: ["local", "frankfurt"],
   sessionId: "0199b0c1-5f6e-7d10-b1aa-7e2f9c4d8a03",
   sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
   since: TIME,
