@@ -1,7 +1,7 @@
 import type { WebhookFormat } from "./enums.ts";
 import type { WebhookPayloadOf } from "./webhook-payloads.ts";
 
-/** The types of webhook events: 7 of live streams, 9 of chat, 8 of calls, 3 of recordings. */
+/** The types of webhook events. `room.created`, `participant.joined` and `participant.left` are about conversations. */
 export const WEBHOOK_EVENT_TYPES = [
   "live_stream.created",
   "live_stream.started",
