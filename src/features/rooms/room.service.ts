@@ -1,3 +1,4 @@
+import type { Static } from "@sinclair/typebox";
 import type { Author } from "../../kernel/author.ts";
 import type { BusEvents } from "../../kernel/bus.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
@@ -7,6 +8,7 @@ import { iso } from "../../kernel/time/clock.ts";
 import type { Environment } from "../../protocol/enums.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import { UUID_PATTERN } from "../../protocol/ids.ts";
+import { UpdateRoom } from "./room.schema.ts";
 import { roomStore } from "./room.store.ts";
 import type { RoomRow } from "./room.table.ts";
 import { rtcTokenStore } from "./rtc-token.store.ts";
@@ -31,11 +33,11 @@ type NewRoom = {
   departureTimeoutSeconds?: number;
 };
 
-/** Omitted fields stay unchanged. */
-export type RoomChange = Partial<Pick<RoomRow, "metadata" | "maxParticipants" | "lobby" | "locked" | "captions">>;
+type Changeable = keyof Static<typeof UpdateRoom>;
+const CHANGEABLE = Object.keys(UpdateRoom.properties) as Changeable[];
 
-const defined = (change: RoomChange): RoomChange =>
-  Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined));
+/** Omitted fields stay unchanged. */
+type RoomChange = Partial<Pick<RoomRow, Changeable>>;
 
 const DEPARTURE_TIMEOUT_SECONDS = 20;
 
@@ -77,8 +79,9 @@ export function roomService({ db, bus, ids, now }: Runtime) {
     /** Finds the room of a credential, such as an RTC token, by its id. */
     byId: store.find,
 
-    /** Finds the active room of this name; several closed rooms may have had it. */
     isEncrypted: (roomId: string): boolean => store.find(roomId)?.encrypted ?? false,
+
+    /** Finds the active room of this name; several closed rooms may have had it. */
     findByName: ({ projectId, environment }: Tenant, name: string) => store.findActive(projectId, environment, name),
 
     /** The room id for a filter of a list, from an id or from the current or last name of a room. */
@@ -139,13 +142,12 @@ export function roomService({ db, bus, ids, now }: Runtime) {
     update(unit: Unit, ref: RoomRef, change: RoomChange, author: Author): RoomRow {
       const row = find(ref);
       if (row.status === "CLOSED") throw new ApiError("SVC_ROOM_CLOSED");
-      const { metadata, maxParticipants, lobby, locked, captions } = { ...row, ...defined(change) };
-      const changed = { ...row, metadata, maxParticipants, lobby, locked, captions, updatedAt: now() };
-      store.update(unit, changed);
-      const fields = Object.keys(defined(change));
+      const fields = CHANGEABLE.filter((field) => change[field] !== undefined);
+      const changed = { ...Object.fromEntries(fields.map((field) => [field, change[field]])), updatedAt: now() };
+      store.update(unit, row.id, changed);
       bus.publish(unit, "roomChanged", { roomId: row.id, fields });
       audit(unit, author, "room.updated", row, { fields });
-      return changed;
+      return { ...row, ...changed };
     },
 
     /** Ends the room and frees its name. Closing it again has no effect. */

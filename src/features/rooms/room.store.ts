@@ -1,5 +1,5 @@
 import type { Db } from "../../kernel/db/open.ts";
-import { changing, inserter, rowsOf } from "../../kernel/db/statements.ts";
+import { changing, inserter, rowsOf, updater } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Environment } from "../../protocol/enums.ts";
 import { type RoomRow, rooms } from "./room.table.ts";
@@ -27,10 +27,6 @@ export function roomStore({ $client: client }: Db) {
     `WHERE status = 'ACTIVE' AND empty_timeout IS NOT NULL
      AND created_at + 1000 * min(empty_timeout, departure_timeout) <= ?`,
   );
-  const update = changing<[string | null, number | null, number, number, number, number, string]>(
-    client,
-    "UPDATE rooms SET metadata = ?, max_participants = ?, lobby = ?, locked = ?, captions = ?, updated_at = ? WHERE id = ?",
-  );
   const markRecording = changing<[number, string]>(client, "UPDATE rooms SET recording = ? WHERE id = ?");
 
   return {
@@ -45,10 +41,7 @@ export function roomStore({ $client: client }: Db) {
       newest.all(projectId, environment, status, before, limit),
     /** The active rooms that close after having been empty for a while, and are old enough for that. */
     ending: (at: number) => ending.all(at),
-    update: (unit: Unit, row: RoomRow) => {
-      const { metadata, maxParticipants, lobby, locked, captions, updatedAt, id } = row;
-      update.run(unit, metadata, maxParticipants, Number(lobby), Number(locked), Number(captions), updatedAt, id);
-    },
+    update: updater(client, rooms),
     insert: inserter<RoomRow>(client, rooms),
     close: (unit: Unit, id: string, at: number) => void close.run(unit, at, id),
     markRecording: (unit: Unit, id: string, recording: boolean) => void markRecording.run(unit, recording ? 1 : 0, id),
