@@ -18,6 +18,8 @@ type SignalingClientOptions = {
   /** Passed for runtimes without a WebSocket. */
   WebSocket?: typeof WebSocket;
   onPush?: (push: Push) => void;
+  /** Called when the client waits in a lobby; without it, the join fails with `IN_LOBBY`. */
+  onLobby?: (() => void) | undefined;
   onClose?: (code: number) => void;
 };
 
@@ -58,12 +60,14 @@ export class SignalingClient {
   async join(resume?: { sessionId: string; resumeToken: string; lastSeq: number }): Promise<JoinAck> {
     await this.#opened.promise;
     const { connectionId } = this;
-    const ack = await this.request<JoinAck>("room.join", {
-      connectionId,
-      sdk: this.#options.sdk ?? "stoa-load-test",
-      roster: this.#options.roster,
-      publicKey: this.#options.publicKey,
-      ...(resume && { resume }),
+    const { sdk = "stoa-load-test", roster, publicKey, onLobby } = this.#options;
+    const fields = { connectionId, sdk, roster, publicKey, ...(resume && { resume }) };
+    const join = () => this.request<JoinAck>("room.join", fields);
+    const ack = await join().catch(async (error: Error) => {
+      if (!onLobby || !(error instanceof RtcRefused) || error.code !== "IN_LOBBY") throw error;
+      onLobby();
+      await this.#expect("lobby.admitted");
+      return join();
     });
     this.ack = ack;
     this.#lastSeq = ack.seq;
@@ -98,6 +102,13 @@ export class SignalingClient {
     return promise as Promise<Ack>;
   }
 
+  /** A frame that answers no request; fails with the socket, and with an error that answers none either. */
+  #expect(type: string): Promise<object> {
+    const { promise, resolve, reject } = deferred<object>();
+    this.#waiting.set(type, { resolve, reject });
+    return promise;
+  }
+
   async leave(): Promise<void> {
     await this.request("room.leave").catch(() => {});
     this.#socket.close();
@@ -121,6 +132,8 @@ export class SignalingClient {
       }
       return;
     }
+    this.#waiting.get(frame.type)?.resolve(frame);
+    this.#waiting.delete(frame.type);
     if (frame.seq === undefined) return;
     this.#lastSeq = frame.seq;
     this.#options.onPush?.(frame as Push);

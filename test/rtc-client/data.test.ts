@@ -27,6 +27,46 @@ async function enter(room: string, user: string): Promise<Participant> {
   return participant;
 }
 
+test("a participant waits in a lobby until it is admitted, denied, or gives up", async () => {
+  const { id } = await stoa.rooms.create({ name: "clinic", lobby: true });
+  const knock = async (participantIdentity: string, options: Parameters<typeof join>[2] = {}) => {
+    const { endpoint, token } = await stoa.rtcTokens.mint(id, { participantIdentity });
+    return join(endpoint, token, options);
+  };
+  const waits = (identity: string, signal?: AbortSignal) => {
+    const waiting = Promise.withResolvers<void>();
+    const joined = knock(identity, { onLobby: waiting.resolve, ...(signal && { signal }) });
+    joined.catch(() => {});
+    return { waiting: waiting.promise, joined };
+  };
+  const codeOf = (joined: Promise<unknown>) =>
+    joined.then(
+      () => "joined",
+      ({ code }) => code,
+    );
+  const decide = (identity: string, decision: "admit" | "deny") =>
+    fetch(`${server.url}/v1/rooms/${id}/lobby/${identity}/${decision}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${server.apiKey}` },
+    });
+
+  expect(await codeOf(knock("hasty"))).toBe("IN_LOBBY");
+  const giving = new AbortController();
+  const [carl, dora, emil] = [waits("carl"), waits("dora"), waits("emil", giving.signal)];
+  await Promise.all([carl.waiting, dora.waiting, emil.waiting]);
+  expect((await decide("carl", "admit")).ok).toBe(true);
+  expect((await decide("dora", "deny")).ok).toBe(true);
+  giving.abort();
+  const admitted = await carl.joined;
+  open.push(admitted);
+  expect([admitted.identity, await codeOf(dora.joined), await codeOf(emil.joined)]).toEqual([
+    "carl",
+    "LOBBY_DENIED",
+    "CLOSED",
+  ]);
+  expect([...admitted.participants.keys()]).toEqual([]);
+});
+
 const arrives = (participant: Participant, topic: string) =>
   new Promise<StreamReader>((resolve) => participant.onStream(topic, (reader) => resolve(reader)));
 

@@ -37,6 +37,10 @@ export type JoinOptions = {
   receive?: ("audio" | "video")[];
   /** Simulates a bad network after the join; see `network()`. */
   network?: NetworkFaults;
+  /** Waits in the lobby of a room that has one, and calls this then; without it, `join` fails with `IN_LOBBY`. */
+  onLobby?: () => void;
+  /** Ends the wait in the lobby. */
+  signal?: AbortSignal;
   /** Encrypts all media and data end to end, with the keys of the other participants. */
   encryption?: EncryptionOptions;
 };

@@ -16,6 +16,8 @@ type SessionDeps = {
   sdk: string;
   roster: Roster | undefined;
   publicKey: string | undefined;
+  onLobby: (() => void) | undefined;
+  signal: AbortSignal | undefined;
   onPush: (push: Push) => void;
   /** Called after the first join, and after every reconnection. */
   onJoined: (ack: JoinAck) => Promise<void>;
@@ -36,8 +38,13 @@ export class Session {
 
   static async join(deps: SessionDeps): Promise<Session> {
     const session = new Session(deps);
+    const giveUp = () => session.#client.close();
+    deps.signal?.addEventListener("abort", giveUp);
     try {
-      await deps.onJoined(await session.#client.join());
+      deps.signal?.throwIfAborted();
+      const ack = await session.#client.join();
+      deps.signal?.removeEventListener("abort", giveUp);
+      await deps.onJoined(ack);
     } catch (error) {
       session.#left = true;
       session.#client.close();
@@ -65,10 +72,10 @@ export class Session {
   }
 
   #open(): SignalingClient {
-    const { url, token, sdk, roster, publicKey, onPush } = this.#deps;
+    const { url, token, sdk, roster, publicKey, onPush, onLobby } = this.#deps;
     const client: SignalingClient = new SignalingClient(
       {
-        ...{ url, token, sdk, roster, publicKey, WebSocket, onPush },
+        ...{ url, token, sdk, roster, publicKey, WebSocket, onPush, onLobby },
         onClose: (code) => client === this.#client && this.#lost(code),
       },
       this.#connectionId,
