@@ -29,7 +29,8 @@ describe("[10] POST /whip and /whep", () => {
       );
       server.node.connect(location.split("/")[3] ?? "");
       expect(watcher.of("participant.joined").at(-1)).toMatchObject({ participant: { identity: kind } });
-      expect((await server.call("DELETE", location, { key: token })).status).toBe(204);
+      const tagged = { key: token, headers: { "if-match": '"another"' } };
+      expect((await server.call("DELETE", location, tagged)).status).toBe(204);
       expect(watcher.of("participant.left").at(-1)).toMatchObject({ identity: kind, reason: "left" });
       expect((await server.call("DELETE", location, { key: token })).body.code).toBe("SVC_PARTICIPANT_NOT_FOUND");
     }
@@ -205,7 +206,7 @@ describe("[10] POST /whip and /whep", () => {
     const roomId = await start();
     for (const kind of ["whip", "whep"]) {
       const { status, headers } = await server.call("OPTIONS", `/${kind}/${roomId}`);
-      expect([status, headers.get("accept-post")]).toEqual([204, "application/sdp"]);
+      expect([status, headers.get("accept-post"), headers.get("link")]).toEqual([204, "application/sdp", null]);
     }
   });
 
