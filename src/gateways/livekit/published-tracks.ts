@@ -1,6 +1,6 @@
 import { type AddTrackRequest, Encryption_Type, SimulcastCodecInfo, TrackInfo, TrackType } from "@livekit/protocol";
 import { mayPublish } from "../../protocol/may-publish.ts";
-import { newTrackId, trackSid } from "../../protocol/media/livekit-sids.ts";
+import { newTrackId, trackIdOf, trackSid } from "../../protocol/media/livekit-sids.ts";
 import type { NamedSection } from "../../protocol/media-node.ts";
 import type { RtcSession } from "../signaling/rtc-session.ts";
 import type { PublishPreference, Section } from "./negotiation/session-description.ts";
@@ -40,6 +40,7 @@ export class PublishedTracks {
     const kind = kindOf(request.type);
     if (!kind || request.cid === "") return "only audio and video tracks are published here";
     if (request.cid.length > MAX_NAME) return `cid: at most ${MAX_NAME} characters`;
+    if (request.sid !== "") return this.#addBackup(request);
     const source = sourceOf(request.source);
     if (!mayPublish(this.session.permissions, kind)) return `the token does not permit to publish ${kind}`;
     if (!mayPublish(this.session.permissions, kind, source)) return "the token does not permit to publish this source";
@@ -64,6 +65,23 @@ export class PublishedTracks {
     };
     this.#byCid.set(request.cid, published);
     return published;
+  }
+
+  /** The video of a track in another codec, as the client was asked for it. */
+  #addBackup({ cid, sid, simulcastCodecs: [requested] }: AddTrackRequest): PublishedTrack | string {
+    const primary = this.find(trackIdOf(sid));
+    if (primary?.section.kind !== "video") return "there is no such video";
+    if (this.#byCid.size >= MAX_TRACKS) return `at most ${MAX_TRACKS} tracks at once`;
+    const { trackId, info, muted } = primary;
+    const { source, encryption } = primary.section;
+    const mimeType = CODECS[requested?.codec.toLowerCase() ?? ""] ?? "video/VP8";
+    info.codecs.push(new SimulcastCodecInfo({ mimeType, cid, layers: requested?.layers.slice(0, MAX_LISTED) }));
+    const backup: PublishedTrack = {
+      ...{ trackId, info, muted, isReceived: true },
+      section: { clientTrackId: cid, kind: "video", source, backupOf: trackId, ...(encryption && { encryption }) },
+    };
+    this.#byCid.set(cid, backup);
+    return backup;
   }
 
   remove(trackId: string): void {
@@ -91,14 +109,14 @@ export class PublishedTracks {
   /** How the sections of these tracks are to be negotiated. */
   preferences(sections: readonly NamedSection[]): Map<string, PublishPreference> {
     return new Map(
-      sections.map(({ mid, trackId }) => {
-        const { info } = this.find(trackId ?? "") ?? {};
+      sections.map(({ mid, trackId, clientTrackId, backupOf }) => {
+        const { info } = this.find(trackId ?? backupOf ?? "") ?? {};
         const isAudio = info?.type === TrackType.AUDIO;
         const codec = isAudio
           ? info.disableRed
             ? "opus"
             : "red"
-          : (info?.mimeType.split("/")[1]?.toLowerCase() ?? null);
+          : (mimeTypeOf(info, clientTrackId)?.split("/")[1]?.toLowerCase() ?? null);
         return [mid, { codec, dtx: isAudio && !info.disableDtx, stereo: isAudio && info.stereo }];
       }),
     );
@@ -112,6 +130,11 @@ export class PublishedTracks {
   #firstUnplaced(placed: ReadonlySet<PublishedTrack | undefined>, kind: Section["kind"]): PublishedTrack | undefined {
     return [...this.#byCid.values()].find((track) => track.section.kind === kind && !placed.has(track));
   }
+}
+
+/** That of the track, or of its backup. */
+function mimeTypeOf(info: TrackInfo | undefined, cid: string): string | undefined {
+  return info?.codecs.find((codec) => codec.cid === cid)?.mimeType ?? info?.mimeType;
 }
 
 const CODECS: Record<string, string> = { vp8: "video/VP8", h264: "video/H264", vp9: "video/VP9", av1: "video/AV1" };

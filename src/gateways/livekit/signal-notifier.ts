@@ -19,15 +19,18 @@ import {
   SubscribedQualityUpdate,
   SubscriptionPermissionUpdate,
   TrackUnpublishedResponse,
+  VideoQuality,
 } from "@livekit/protocol";
 import type { RoomRow } from "../../features/rooms/room.table.ts";
 import { participantSid, trackSid } from "../../protocol/media/livekit-sids.ts";
-import type { LeaveReason, Push } from "../../protocol/signaling.ts";
+import type { BackupCodec, LeaveReason, Push } from "../../protocol/signaling.ts";
 import { othersFor } from "../signaling/rosters.ts";
 import { mayReceive, publisherOf, type RtcSession } from "../signaling/rtc-session.ts";
 import type { Message } from "./negotiation/negotiator.ts";
 import type { PublishedTracks } from "./published-tracks.ts";
 import { LAYER_QUALITY, LEAVE_REASONS, type LivekitDetails, participantInfo, qualityOf, roomInfo } from "./records.ts";
+
+const BACKUP_CODECS: readonly BackupCodec[] = ["VP8", "H264"];
 
 type NotifierDeps = {
   session: RtcSession;
@@ -125,6 +128,9 @@ export class SignalNotifier {
         break;
       case "layers.wanted":
         this.#layersWanted(push.trackId, push.layers);
+        break;
+      case "codecs.wanted":
+        this.#codecsWanted(push.trackId, push.codecs);
         break;
       case "subscription.changed":
         this.#delivery(push.trackId, push.paused && push.reason === "bandwidth");
@@ -275,6 +281,22 @@ export class SignalNotifier {
       subscribedCodecs: [new SubscribedCodec({ codec, qualities })],
     });
     this.deps.send({ case: "subscribedQualityUpdate", value });
+  }
+
+  #codecsWanted(trackId: string, codecs: readonly BackupCodec[]): void {
+    const { session, send } = this.deps;
+    const own = session.tracks.get(trackId)?.codec;
+    const subscribedCodecs = BACKUP_CODECS.filter((codec) => codec !== own).map((codec) => {
+      const enabled = codecs.includes(codec);
+      const qualities = [VideoQuality.LOW, VideoQuality.MEDIUM, VideoQuality.HIGH].map(
+        (quality) => new SubscribedQuality({ quality, enabled }),
+      );
+      return new SubscribedCodec({ codec: codec.toLowerCase(), qualities });
+    });
+    send({
+      case: "subscribedQualityUpdate",
+      value: new SubscribedQualityUpdate({ trackSid: trackSid(trackId), subscribedCodecs }),
+    });
   }
 
   #delivery(trackId: string, paused: boolean): void {
