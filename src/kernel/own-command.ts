@@ -16,7 +16,7 @@ export function ownCommandLine(): string[] {
   return [process.execPath, "--no-env-file", join(import.meta.dir, "../main.ts")];
 }
 
-/** Of 1,000, added to its share of the memory. */
+/** The kernel adds this to the process's share of the memory, in thousandths, when it chooses a process to end. */
 const OOM_SCORE = "500";
 
 /** For a process that works on media; its children inherit the score. */

@@ -19,7 +19,7 @@ const SLICE_MS = 3;
 /** How much of the main thread a node may take in the long run, and how long it may take all of it. */
 const SHARE = 0.25;
 const BURST_MS = 1_000;
-/** Twice what a node repeats after an interruption. */
+/** Twice the number of frames that a node repeats after an interruption. */
 const MAX_WAITING_FRAMES = 2 * NODE_RING_FRAMES;
 const LIMITS: ReaderLimits = { framesAtOnce: 0, waitingBytes: 2 * NODE_RING_CHARACTERS };
 

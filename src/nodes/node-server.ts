@@ -42,7 +42,7 @@ type NodeServerParts = {
   media?: MediaEndpoints;
   recordings?: NodeRecordings;
   links?: () => OpenedLink[];
-  /** Of the participants that are there already. */
+  /** The records of the participants that are on the node already, by room. */
   records?: Iterable<[roomId: string, Map<string, string>]>;
 };
 

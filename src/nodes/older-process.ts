@@ -76,7 +76,7 @@ export type RemainingNode = {
 
 type RemainingOptions = {
   dataDir: string;
-  /** As `olderName` returns it. */
+  /** The name of the older process, from `olderName`. */
   name: string;
   media: EmbeddedMedia;
   ports: SharedPort[];

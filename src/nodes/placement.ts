@@ -51,7 +51,7 @@ export function createPlacements(
   const placing = new Map<PlacedRoom, Promise<unknown>>();
   /** Opening a room again waits for its closing, because the two requests could overtake each other. */
   const closing = new Map<string, Promise<void>>();
-  /** Until when a room is not opened on a node that could not be linked. */
+  /** By node that could not be linked, the time until which no further room is opened on it. */
   const unlinkable = new Map<string, number>();
   const links = createNodeLinks({
     hasTrack: output.hasTrack,

@@ -108,7 +108,7 @@ export const SubscriptionChange = Type.Object({
 });
 export type SubscriptionChange = Static<typeof SubscriptionChange>;
 
-/** What a publisher of another codec may be asked to send too. */
+/** The codecs in which a publisher may be asked to send a copy of its video for viewers that cannot decode the first codec. */
 export const BackupCodec = literals(["VP8", "H264"]);
 export type BackupCodec = Static<typeof BackupCodec>;
 

@@ -25,7 +25,7 @@ const RETRY_SEND_MS = 5;
 type Deps = {
   /** Handles a request as if this server had received it directly. */
   handle: (request: Request) => Promise<Response>;
-  /** Turns the WebSocket of an upgrade request into a socket of the given server. */
+  /** Opens the WebSocket of an upgrade request as a socket of the given server. */
   carry: (request: Request, server: SocketServer) => void;
   /** A proxy of an older version accepts one frame per message. */
   takesBatches: boolean;

@@ -54,7 +54,7 @@ const LISTED = 1_000;
 const DAY_MS = 86_400_000;
 const KEPT_DAYS = 30;
 const DISK_EVERY_MS = 10_000;
-/** Of all places, for one project. */
+/** The share of EGRESS_MAX_RUNNING that one project can use. */
 const DEFAULT_SHARE = 3 / 4;
 const FILES_FULL =
   "The files of the project's live compositions have reached EGRESS_MAX_BYTES_PER_PROJECT. Remove some.";

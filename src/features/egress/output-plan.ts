@@ -30,11 +30,11 @@ export type OutputRequest = FileRequest | SegmentsRequest | StreamRequest;
 
 export type PlannedOutput = { target: OutputTarget; output: EgressOutput; bucket: Bucket | null };
 
-/** What the parts of a path in braces stand for. */
+/** The values of the placeholders in braces in a path. */
 export type PathWords = Record<string, string>;
 
 const MAX_PATH = 1_024;
-/** In UTF-8. File systems take 255, of which numbers of segments and names of unfinished files need some. */
+/** The length in UTF-8. File systems allow 255 bytes, of which segment numbers and the suffix of unfinished files need some. */
 const MAX_NAME_BYTES = 240;
 const SEGMENT_SECONDS = { least: 1, most: 60, usual: 4 };
 const MAX_URL = 2_048;

@@ -62,7 +62,7 @@ export function createDrainingNodes(runtime: Runtime, { fleet, placements, regis
   }
 
   return {
-    /** Returns a function that stops it. */
+    /** Returns a function that stops the moving. */
     start(expiring: readonly Expiring[]): () => void {
       older = expiring;
       return every(runtime, MOVE_EVERY_MS, () => {

@@ -77,7 +77,7 @@ function truncateLog(client: Database): void {
   if (result?.busy !== 0) throw new ScrubDelayed("a reader uses an older snapshot of the database");
 }
 
-/** As large as SQLite's largest page. */
+/** Zeros for a comparison; the length is that of SQLite's largest page. */
 const ZEROS = Buffer.alloc(65_536);
 
 function isZero(bytes: Buffer): boolean {

@@ -26,7 +26,7 @@ type Peer = {
   publicKey: string;
   /** Encrypts the frame keys between the two; null if the public key is invalid. */
   wrapping: Promise<CryptoKey | null>;
-  /** Of the last key that it sent. */
+  /** The epoch of the last key that the participant sent. */
   epoch: number;
 };
 

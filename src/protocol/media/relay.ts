@@ -104,7 +104,7 @@ export const RelayedData = Type.Object({
     }),
     Type.Null(),
   ]),
-  /** In base64. */
+  /** The data packet in base64. */
   packet: Type.String({ maxLength: PACKET_CHARACTERS, pattern: "^[A-Za-z0-9+/]*={0,2}$" }),
   size: Type.Integer({ minimum: 0, maximum: PACKET_CHARACTERS }),
   isStreamPart: Type.Boolean(),
@@ -123,7 +123,7 @@ export const OpenedLink = Type.Object({
 });
 export type OpenedLink = Static<typeof OpenedLink>;
 
-/** Of both ends of a link. */
+/** The limit for the tracks of both ends of a link together. */
 export const MAX_LINK_TRACKS = 4_096;
 
 /** The calls by which the ends of links share a room. */

@@ -173,7 +173,7 @@ export class BandwidthTrial {
     return this.#bitrate;
   }
 
-  /** Returns true once if the replaced probe may be sent now, instead of after a trial of only the next step. */
+  /** Returns true once per trial, if the probe that the trial replaced may be sent after all. */
   takeProbe(nowMs: number): boolean {
     if (!this.#probes || !this.isOn(nowMs)) return false;
     this.#probes = false;

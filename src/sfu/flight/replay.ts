@@ -81,7 +81,7 @@ function replayReceived({ received, streams, states, lastedMs }: FlightDump) {
   return { decisions, streams: figures };
 }
 
-/** As often as the room requests missing packets. */
+/** The interval at which the room requests missing packets. */
 const ASK_EVERY_MS = 20;
 
 type FlightEvent = { atMs: number } & ({ sent: readonly number[] } | { reported: RtcpPacket });

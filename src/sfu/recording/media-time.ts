@@ -36,7 +36,7 @@ export class MediaTime {
   /** The newest frame's time on the server's clock. */
   #atMs = 0;
   #reports: Report[] = [];
-  /** By which share a second of the stream is longer than one of the server. */
+  /** The relative difference between a second of the stream and one of the server; positive if the stream's is longer. */
   #drift = 0;
   #expected: ClockReference | null = null;
 

@@ -15,10 +15,10 @@ const MIN_BPS = 200_000;
 /** Packets from before a decrease say nothing about it. */
 const SETTLED_AFTER_MS = 2_000;
 const GROWTH = 1.08;
-/** After a decrease, and twice as long after one that growth has led to. */
+/** The time from a decrease to the next growth, which doubles when growth led to the decrease. */
 const GROWS_AFTER_MS = 5_000;
 const MAX_GROWS_AFTER_MS = 120_000;
-/** With so much more than is wanted, the limit is forgotten. */
+/** The limit is dropped when it is this many times the wanted bitrate. */
 const AMPLE = 4;
 /** The shortest way of the last two periods is that of the empty link; a changed route shows after them. */
 const PERIOD_MS = 60_000;

@@ -80,7 +80,7 @@ export class OutgoingRelays implements RoomLink {
   readonly #connection: Connection;
   readonly #output: OutgoingOutput;
   readonly #tracks = new Map<Publication, { roomId: string; streams: Stream[] }>();
-  /** By their SSRCs on the link. */
+  /** The relayed streams, by their SSRCs on the link. */
   readonly #streams = new Map<number, Stream>();
   readonly #reports: ReportSender;
   /** The whole link is measured instead of its packets, which have no transport-wide numbers. */
@@ -167,7 +167,7 @@ export class OutgoingRelays implements RoomLink {
     if (isWanted !== (stream.subscription !== null)) this.fit(this.#limit, this.#host.now());
   }
 
-  /** In bits per second, were there no limit. */
+  /** The bitrate in bits per second that would be sent without a limit. */
   get wantedBps(): number {
     let bps = 0;
     for (const stream of this.#streams.values()) if (stream.isWanted) bps += stream.bps;

@@ -17,7 +17,7 @@ import { type LinkKind, MAX_LINK_STREAMS, type OpenLink } from "./relayed-track.
 const NAME = "WANT";
 const SUBTYPE = { wanted: 1, unwanted: 0, ping: 2, pong: 3, arrived: 4 } as const;
 const WANTS_EVERY_MS = 1_000;
-/** Until the other side is heard. */
+/** The interval of checks until the other side has responded. */
 const HELLO_EVERY_MS = 50;
 /** Between nodes, where nothing else shows that the network has failed. */
 const SIGN_OF_LIFE_EVERY_MS = 250;
@@ -31,7 +31,7 @@ const DOWN_AFTER_MS = 3_000;
 const MAX_SSRCS = 250;
 
 export type LinkOutput = {
-  /** Also when the other side is heard for the first time. */
+  /** Called when the condition changes, and when the other side has responded for the first time. */
   changed(condition: LinkCondition): void;
   offered(track: RelayedTrack): void;
   muted(ref: RelayedTrackRef & { muted: boolean }): void;

@@ -98,7 +98,7 @@ export class DataMessage {
     return new DataMessage(delivery, size, to, () => writeDataPacket(from, packet), isStreamPart(content));
   }
 
-  /** From another worker. */
+  /** A message that was relayed by another worker. */
   static ofRelayed({ delivery, packet, size, isStreamPart, to }: RelayedData) {
     const makePacket = () => Buffer.from(packet, "base64");
     return new DataMessage(delivery, size, to ?? { identities: [], participantIds: [] }, makePacket, isStreamPart);

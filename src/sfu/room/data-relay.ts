@@ -19,7 +19,7 @@ export type DataKind = keyof typeof DATA_CHANNELS;
 const MAX_HANDED_OVER_BYTES = 65_536;
 /** A client this far behind on reliable data has its channel closed; it may open another. */
 const MAX_WAITING_BYTES = 4 * 1_024 * 1_024;
-/** From here on its senders are told, again when it has caught up. */
+/** A reader that is this far behind slows its senders down, until it has caught up to CAUGHT_UP_BYTES. */
 const BEHIND_BYTES = 1_024 * 1_024;
 const CAUGHT_UP_BYTES = 256 * 1_024;
 /** A client that connects or reconnects has its channels by then, or gets data on its RTC socket. */

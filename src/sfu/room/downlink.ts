@@ -21,7 +21,7 @@ export class Downlink {
   #bytesOut = 0;
   #bytesAtLastLook = 0;
   #flowedAtMs = Number.NEGATIVE_INFINITY;
-  /** From the participant's reports; null before the first. */
+  /** Measured by the participant's reports; null before the first one. */
   rttMs: number | null = null;
   lossPercent: number | null = null;
   readonly #host: ParticipantHost;
@@ -373,7 +373,7 @@ function defined<T extends object>(values: T): Partial<T> {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Partial<T>;
 }
 
-/** Per track, for whatever reason: loss, another section or layer, another subscription. */
+/** The limit for each track, whether keyframes are needed because of loss, another section or layer, or another subscription. */
 const KEYFRAMES_PER_SECOND = 0.25;
 /** Enough for a window that is resized on a poor path. */
 const KEYFRAMES_AT_ONCE = 16;

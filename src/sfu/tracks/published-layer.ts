@@ -47,7 +47,7 @@ export class PublishedLayer {
   readonly group = new FanOutGroup();
   readonly nack: NackGenerator;
   readonly rate = new LayerRate();
-  /** From the newest keyframe; 0 when it is unknown. */
+  /** The height in pixels, from the newest keyframe; 0 when it is unknown. */
   height = 0;
   lastFrameMs = 0;
   readonly temporal = new TemporalLayers();

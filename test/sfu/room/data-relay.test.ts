@@ -658,7 +658,7 @@ describe("data of one participant", () => {
       expect(data.refused).toBe(0);
     });
 
-    test("bytes that are no text are delivered to LiveKit clients only", () => {
+    test("bytes that are not UTF-8 are delivered to LiveKit clients only", () => {
       const reliable = channel("_reliable");
       data.opened(reliable);
       data.received(reliable, packetOf(1, Buffer.from([0xff, 0xfe])));

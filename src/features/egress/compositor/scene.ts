@@ -20,7 +20,7 @@ export type Tile = { identity: string; name: string; trackId: string | null; rec
 
 /** More tiles than these would be too small to see, and each takes a decoder. */
 export const MAX_TILES = 25;
-/** In the row below the stage. */
+/** The number of tiles in the row below the stage. */
 const MAX_ROW = 6;
 
 type Candidate = Omit<Tile, "rectangle"> & { isScreen: boolean };

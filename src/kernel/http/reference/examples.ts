@@ -204,7 +204,7 @@ const RECORD_OF: Record<string, string> = {
 
 type Change = (data: Record<string, Json>) => Json;
 
-/** The differences of the records in an event from those of the other examples. */
+/** By event type, how the records in the example of the event differ from the other examples. */
 const EVENTS: Record<string, Change> = {
   "message.updated": ({ message }) => ({
     message: { ...message, edited: true, editedAt: LATER, updatedAt: LATER },

@@ -14,7 +14,7 @@ const LOOK_BACK = 32;
 /** Buffer lengths are rounded up to steps of 64 bytes: a buffer serves many packets, and a voice wastes little of its 50 a second. */
 const STEP_BITS = 6;
 const STEP_BYTES = 1 << STEP_BITS;
-/** Per length; more than these are hardly ever released within one burst. */
+/** The number of spare buffers of each length. A burst hardly ever releases more. */
 const MAX_SPARE = 128;
 
 /** Buffers of released packets for the next ones, because allocating and collecting one per packet is expensive. */

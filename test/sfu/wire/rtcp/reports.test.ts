@@ -204,7 +204,7 @@ describe("quality", () => {
     );
   });
 
-  test("a score on a boundary does not flicker", () => {
+  test("a score at a boundary keeps the previous quality", () => {
     const edge = figures(0.03, 60, 10);
     expect(qualityScore(edge)).toBeGreaterThan(82);
     expect(qualityOf(edge, "excellent")).toBe("excellent");
