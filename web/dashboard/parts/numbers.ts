@@ -7,6 +7,9 @@ export function countText(value: number | null | undefined): string {
   return Math.abs(value) < 1_000_000 ? whole.format(value) : short.format(value);
 }
 
+/** Every digit, where two large numbers are compared. */
+export const wholeText = (value: number): string => whole.format(value);
+
 /** `1 endpoint`, `2 endpoints`. */
 export function countOf(value: number | null | undefined, noun: string): string {
   return `${countText(value)} ${noun}${value === 1 ? "" : "s"}`;

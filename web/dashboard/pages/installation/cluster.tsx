@@ -1,7 +1,7 @@
 import { api, request } from "../../api.ts";
 import { usePolling } from "../../live.ts";
 import { CodeBlock } from "../../parts/code.tsx";
-import { countOf, countText } from "../../parts/numbers.ts";
+import { countOf, countText, wholeText } from "../../parts/numbers.ts";
 import { Badge, Figure, humanize, Loaded, PageHead } from "../../parts/states.tsx";
 import { Table } from "../../parts/table.tsx";
 import { Ago } from "../../parts/time.tsx";
@@ -83,8 +83,7 @@ function Warnings({ logAnswers, hasBucket, members, term, position }: Overview) 
       )}
       {logAnswers && ready.length === 0 && (
         <p class="note warn" role="status">
-          {others.length === 0 ? "There is no standby. " : "No standby is up to date. "}
-          If this server fails now, the installation is down. <a href="/docs/standby">Start a second server</a>.
+          {withoutStandby(others)} <a href="/docs/standby">Guide to standbys</a>
         </p>
       )}
       {versions.size > 1 && (
@@ -101,6 +100,13 @@ function Warnings({ logAnswers, hasBucket, members, term, position }: Overview) 
   );
 }
 
+function withoutStandby(others: Overview["members"]): string {
+  if (others.length === 0) return "There is no standby. If this server fails now, the installation is down.";
+  return others.every(({ state }) => state === "silent")
+    ? "No standby answers. If this server fails now, the installation is down."
+    : "No standby is up to date. If this server fails now, one takes over after it has read the rest of the log.";
+}
+
 function Figures({ members, position, term, ledSince, leader }: Overview) {
   const standbys = members.filter(({ role }) => role === "standby");
   const behind = Math.max(0, ...standbys.map(({ lag }) => lag));
@@ -115,7 +121,7 @@ function Figures({ members, position, term, ledSince, leader }: Overview) {
       <Figure label="Last takeover" value={<Ago at={ledSince} />}>
         {leader === null ? "no leader" : `by ${leader}`}
       </Figure>
-      <Figure label="Position" value={countText(position)}>
+      <Figure label="Position" value={position === null ? "–" : wholeText(position)}>
         in term {term ?? "–"}
       </Figure>
     </ul>
@@ -129,13 +135,13 @@ function Members({ members }: Overview) {
       rows={members}
       id={({ url }) => url}
       columns={[
-        { title: "Server", cell: ({ url }) => <b>{url}</b> },
+        { title: "Server", cell: ({ url }) => <b title={url}>{url}</b> },
         { title: "Role", cell: ({ role }) => humanize(role) },
         { title: "State", cell: ({ state }) => <Badge>{state}</Badge> },
         {
           title: "Position",
           number: true,
-          cell: ({ role, position }) => (role === "edge" ? "–" : countText(position)),
+          cell: ({ role, position }) => (role === "edge" ? "–" : wholeText(position)),
         },
         { title: "Behind", number: true, cell: ({ role, lag }) => (role === "edge" ? "–" : countText(lag)) },
         { title: "Version", cell: ({ version }) => version },
