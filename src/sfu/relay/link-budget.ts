@@ -59,14 +59,18 @@ export class LinkBudget {
   /** That has led to the last decrease. */
   #lossBefore: number | null = null;
   #queueBeforeMs = 0;
+  #wasQueued = false;
   #decreasedMs = Number.NEGATIVE_INFINITY;
   #growsAfterMs = GROWS_AFTER_MS;
   #hasGrown = false;
 
   /** `wanted` is what would be sent without a limit. */
   reported({ bitsPerSecond, lossRatio, queueMs }: Arrival, wanted: number, nowMs: number): void {
-    const isQueued = queueMs !== null && queueMs > QUEUE_MS;
-    const isDraining = isQueued && queueMs < this.#queueBeforeMs * DRAINING;
+    const isLate = queueMs !== null && queueMs > QUEUE_MS;
+    // One bad second may be that of an overloaded machine.
+    const isQueued = isLate && this.#wasQueued;
+    this.#wasQueued = isLate;
+    const isDraining = isLate && queueMs < this.#queueBeforeMs * DRAINING;
     this.#queueBeforeMs = queueMs ?? this.#queueBeforeMs;
     if (nowMs - this.#decreasedMs < SETTLED_AFTER_MS) return;
     if (this.#lossBefore !== null && lossRatio > this.#lossBefore * SAME_LOSS) this.#usualLoss = lossRatio;

@@ -174,7 +174,10 @@ export class OutgoingRelays implements RoomLink {
     return bps;
   }
 
-  /** Sends what is wanted as far as it fits: all sound, then the lowest layers of videos, screens first, then the higher ones. */
+  /**
+   * Sends what is wanted: all sound and the lowest layer of every video, and the higher ones as far as they fit, screens first. A link
+   * that is late because a machine is overloaded must not freeze a video.
+   */
   fit(limit: number, nowMs: number): void {
     this.#limit = limit;
     const streams = [...this.#streams.values()];
@@ -186,7 +189,7 @@ export class OutgoingRelays implements RoomLink {
       const bps = layer.rate.bitsPerSecond(nowMs);
       if (isSent && bps > 0) stream.bps = stream.bps === 0 ? bps : stream.bps + (bps - stream.bps) / SMOOTHING;
       const needed = isSent ? stream.bps : stream.bps * FITS_AGAIN;
-      const sends = isWanted && (publication.kind === "audio" || needed <= left);
+      const sends = isWanted && (layer.index === lowestOf(publication) || needed <= left);
       if (sends) left -= stream.bps;
       if (sends && !isSent) this.#start(stream);
       if (!sends && isSent) this.#stop(stream);
@@ -253,6 +256,8 @@ function createSection(kind: TrackKind, codecs: NegotiatedCodec[]): OutgoingSect
   const direction = { rejected: false, sends: true, receives: false };
   return new OutgoingSection({ mid: "", kind, ...direction, codecs, extensions: LINK_EXTENSIONS }, kind);
 }
+
+const lowestOf = ({ layers }: Publication) => layers[0]?.index;
 
 /** What is sent first has the lowest rank. */
 function rankOf({ publication: { kind, source }, layer }: Stream): number {

@@ -198,6 +198,30 @@ test(
 );
 
 test(
+  "the control plane and a node are killed at once: media on the other node goes on, and all find the room again there",
+  async () => {
+    const { us1, roomId, ada, ben } = await apart();
+    const cyd = await fleet.member(roomId, "cyd", "eu");
+    await ada.publish();
+    for (const member of [ben, cyd]) await member.watch("ada");
+    cyd.longestGapMs = 0;
+    us1.child.kill("SIGKILL");
+    await fleet.stopServer("SIGKILL");
+    await until(() => [ada, cyd].every(({ client }) => client.closeCode !== null));
+    const [, ...acks] = await Promise.all([fleet.startServer(), ada.resume(), cyd.resume()]);
+    for (const ack of acks) expect(ack).toMatchObject({ mode: "resumed", serverName: "eu1" });
+    const again = await fleet.member(roomId, "ben", "us");
+    expect(serverOf(again)).toBe("eu1");
+    await again.watch("ada");
+    await cyd.receives();
+    expect(cyd.longestGapMs).toBeLessThan(2_000);
+    expect([ada, cyd].flatMap((member) => member.of("bye"))).toEqual([]);
+    expect((await sitesOf(roomId)).map(({ serverName }) => serverName)).toEqual(["eu1"]);
+  },
+  LONG,
+);
+
+test(
   "[18] each node records its own participants, by one clock",
   async () => {
     const { roomId, ada, ben } = await apart();
