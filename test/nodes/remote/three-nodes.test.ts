@@ -116,6 +116,37 @@ test(
   LONG,
 );
 
+test(
+  "[17] operators see what the links lose, and who gets tracks over a bad one is told so",
+  async () => {
+    type Links = { links: { servers: string[]; state: string; rttMs: number; lossPercent: number | null }[] };
+    const read = async () => ((await fleet.asOperator("GET", "/v1/rtc/links")) as unknown as Links).links;
+    const known = await until(async () => {
+      const all = await read();
+      return all.every(({ lossPercent }) => lossPercent !== null) && all;
+    });
+    expect(known.map(({ servers, state }) => `${[...servers].sort()} ${state}`).sort()).toEqual([
+      "ap1,eu1 up",
+      "ap1,us1 up",
+      "eu1,us1 up",
+    ]);
+    for (const { rttMs, lossPercent } of known) {
+      expect(rttMs).toBeGreaterThan(ROUND_TRIP_MS - 5);
+      expect(lossPercent).toBeLessThan(8);
+    }
+    const lossy = { ...LINK, loss: 0.2 };
+    links[0]?.set({ up: lossy, down: lossy });
+    const gil = await fleet.member(roomId, "gil", "us");
+    await gil.watch("ada");
+    const [told] = await until(() => gil.of("quality.explained").length > 0 && gil.of("quality.explained"));
+    links[0]?.set({ up: LINK, down: LINK });
+    expect(told?.cause).toBe("server_link");
+    await gil.client.request("room.leave");
+    gil.close();
+  },
+  LONG,
+);
+
 /** Runs in the page. */
 async function takePart({ endpoint, token }: { endpoint: string; token: string }): Promise<void> {
   const path = "/sdk.js";
