@@ -143,7 +143,7 @@ export class Uplink {
   }
 
   #backupBegan(backup: Publication, primary: Publication): void {
-    primary.resubscribe();
+    primary.backupChanged();
     this.#room.muteChanged(backup);
   }
 
@@ -154,7 +154,7 @@ export class Uplink {
     this.#byMid.delete(publication.mid);
     if (primary) {
       primary.backup = null;
-      publication.resubscribe();
+      publication.backupChanged();
       return;
     }
     this.#room.unpublished(publication);

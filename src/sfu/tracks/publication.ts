@@ -38,6 +38,8 @@ export interface Subscriber {
   join(packet: SourcePacket, layer: PublishedLayer, nowMs: number): boolean;
   /** Called with the publication's first packet, and when its codec changes. */
   sourceChanged(): void;
+  /** Called when the backup of the track has begun or ended. */
+  backupChanged?(): void;
   /** Called when a layer continues as another stream. */
   restarted(layer: number): void;
   /** Called with each sender report of a layer. */
@@ -326,12 +328,12 @@ export class Publication {
     const [only] = this.layers;
     const mayHaveLayers = this.mediaCodec === "vp9" || this.mediaCodec === "av1";
     this.#spatial = mayHaveLayers && only && !this.isSimulcast ? new SpatialLayers(only) : null;
-    this.resubscribe();
+    for (const subscription of [...this.subscriptions]) subscription.sourceChanged();
   }
 
-  /** Subscribers take the publication or its backup, by what they can decode. */
-  resubscribe(): void {
-    for (const subscription of [...this.subscriptions]) subscription.sourceChanged();
+  /** Subscribers that can decode only the backup take it, or come back from it. For the others nothing changes. */
+  backupChanged(): void {
+    for (const subscription of [...this.subscriptions]) subscription.backupChanged?.();
   }
 
   /** A layer continues as another stream: its subscribers continue with its next keyframe, with continuous numbers and time. */

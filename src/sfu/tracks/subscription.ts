@@ -104,6 +104,12 @@ export class Subscription implements Subscriber {
     this.#switches = this.section.forwarder?.switches ?? 0;
   }
 
+  backupChanged(): void {
+    const before = this.publication;
+    this.#choosePublication();
+    if (this.publication !== before) this.sourceChanged();
+  }
+
   #choosePublication(): void {
     const primary = this.publication.primary ?? this.publication;
     const { backup } = primary;

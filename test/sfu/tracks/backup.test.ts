@@ -45,6 +45,7 @@ test("[17] the publisher of VP9 sends VP8 too while a viewer decodes nothing els
     { clientTrackId: "camera", trackId: track.id },
     { clientTrackId: "backup", trackId: track.id },
   ]);
+  // Who can decode the track is not disturbed by its backup, and needs no keyframe.
   const backup = new RtpSource({ ssrc: 12, payloadType: 96, mid: "1" });
   const both = async (who: string) => {
     const before = got.filter((one) => one.startsWith(who)).length;
@@ -54,6 +55,20 @@ test("[17] the publisher of VP9 sends VP8 too while a viewer decodes nothing els
       return got.filter((one) => one.startsWith(who)).length > before || undefined;
     }, `packets for ${who}`);
   };
+  const reached = (who: string) => got.filter((one) => one.startsWith(who)).length;
+  vp9(true);
+  await room.until(() => reached("able") > 0 || undefined, "a keyframe");
+  // No keyframe is recent enough to be repeated.
+  room.aheadMs += 1_000;
+  await room.until(() => {
+    backup.sendFrame(ann, true);
+    return reached("legacy") > 0 || undefined;
+  }, "the backup");
+  const before = reached("able");
+  await room.until(() => {
+    vp9(false);
+    return reached("able") > before + 3 || undefined;
+  }, "frames for the viewer of VP9");
   await both("legacy");
   await both("able");
   expect([...new Set(got)].sort()).toEqual(["able 98", "legacy 96"]);
@@ -77,6 +92,7 @@ test("[17] the publisher of VP9 sends VP8 too while a viewer decodes nothing els
   expect(room.aheadMs - leftAtMs).toBeGreaterThan(8_000);
   await ann.negotiate([CAMERA], []);
   await both("able");
+  expect(room.events.filter(({ type }) => type === "layersWanted")).toEqual([]);
   expect(room.events.filter(({ type }) => type === "trackUnpublished")).toEqual([]);
 
   // The end of a track is the end of its backup.
