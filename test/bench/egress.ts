@@ -1,4 +1,4 @@
-/** egress: a call of two composed live at 720p to MP4, HLS and RTMP: how far it is behind, lip-sync, and what it takes beside a Chromium that shows the call and has its screen encoded. `bin/bench egress [seconds]` */
+/** egress: a call of two composed live at 720p to MP4, HLS and RTMP: how far it is behind, lip-sync, and what it takes beside a Chromium that shows the call and has its screen encoded. `bin/bench egress [seconds] [--composed]`; with --composed without that Chromium */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ import { startRtmpServer } from "./egress/rtmp-server.ts";
 import { cpuMicrosOfAll } from "./harness/processes.ts";
 import { type Measured, median, report } from "./harness/report.ts";
 
-const [seconds = "20"] = process.argv.slice(2);
+const [seconds = "20", only] = process.argv.slice(2);
 const SECOND_MS = 1_000;
 const SETTLED_MS = 5_000;
 const RATE = 48_000;
@@ -55,15 +55,15 @@ async function* endless(frames: VideoFrame[], sent: number[]): AsyncGenerator<Vi
     }
 }
 
-function* beeping(sent: number[]): Generator<Int16Array, void, void> {
+function* beeping(sent: number[] | null): Generator<Int16Array, void, void> {
   for (let chunk = 0; ; chunk++) {
-    const volume = chunk % 50 < BEEP_CHUNKS ? 16_000 : 0;
+    const volume = sent && chunk % 50 < BEEP_CHUNKS ? 16_000 : 0;
     yield Int16Array.from({ length: CHUNK }, (_, i) => Math.sin((2 * Math.PI * 1_000 * i) / RATE) * volume);
-    if (chunk % 50 === 0) sent.push(Date.now());
+    if (chunk % 50 === 0) sent?.push(Date.now());
   }
 }
 
-async function sender(room: string, identity: string, frames: VideoFrame[], flashes: number[], sound: number[]) {
+async function sender(room: string, identity: string, frames: VideoFrame[], flashes: number[], sound: number[] | null) {
   const permissions = { publish: true, subscribe: true, publishData: true };
   const { endpoint, token } = await stage.stoa.rtcTokens.mint(room, { participantIdentity: identity, permissions });
   const participant = await joinRoom(endpoint, token, { autoSubscribe: false });
@@ -115,7 +115,9 @@ const phase = (ms: number): number => ((((ms + 500) % 1_000) + 1_000) % 1_000) -
 /** How much later than the flash the beep is, and that as it was sent subtracted. */
 function lipSync(path: string): number[] {
   const sentApart = median(beepedAt.slice(-10).map((at, i) => phase(at - (flashedAt.slice(-10)[i] ?? at))));
-  const heard = beeps(path, 0);
+  // ffmpeg counts from the first packet, ffprobe from zero.
+  const beganMs = Number(media("ffprobe", "-show_entries", "format=start_time", "-of", "csv=p=0", path)) * 1_000;
+  const heard = beeps(path, beganMs);
   return flashesIn(path).map((flash) => {
     const nearest = heard.toSorted((a, b) => Math.abs(phase(a - flash)) - Math.abs(phase(b - flash)));
     const close = nearest.toSorted((a, b) => Math.abs(a - flash - sentApart) - Math.abs(b - flash - sentApart))[0];
@@ -213,9 +215,9 @@ try {
   const flash = `,drawbox=color=black:t=fill,${bright},noise=alls=8:allf=t`;
   const [flashing, moving] = [await video("flash", flash), await video("moving", "")];
   const ann = await sender(id, "ann", flashing, flashedAt, beepedAt);
-  const ben = await sender(id, "ben", moving, [], []);
+  const ben = await sender(id, "ben", moving, [], null);
   await composed(name);
-  await shown(id);
+  if (only !== "--composed") await shown(id);
   await Promise.all([ann.close(), ben.close()]);
   report("egress", figures, { seconds: Number(seconds) });
 } finally {

@@ -106,7 +106,8 @@ export class VideoDecoder {
     const size = `${to.width}:${to.height}`;
     const pipe = pipeThrough(this.#ffmpeg, [
       ...QUIET,
-      ...["-probesize", "32", "-analyzeduration", "0", "-fflags", "nobuffer", "-flags", "low_delay", "-threads", "1"],
+      // Nothing is probed. With `nobuffer`, ffmpeg drops the frames that it has probed, and those after them get their times.
+      ...["-probesize", "32", "-analyzeduration", "0", "-fpsprobesize", "0", "-flags", "low_delay", "-threads", "1"],
       ...["-protocol_whitelist", "pipe", ...BOUNDED_FRAMES, "-f", "ivf", "-i", "pipe:0", "-an"],
       ...["-vf", `scale=${size}:flags=bilinear:out_range=tv,format=yuv420p`, "-fps_mode", "passthrough"],
       ...["-f", "rawvideo", "-flush_packets", "1", "pipe:1"],
