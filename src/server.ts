@@ -278,6 +278,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
     probe,
     doctorSecret,
     upgrades: options.upgrades ?? false,
+    isMember,
   });
   log.info({ url, version: VERSION, media: { ports: media.ports, addresses: media.announce } }, "server: listening");
   return {

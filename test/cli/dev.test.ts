@@ -36,6 +36,8 @@ async function paste(line: string): Promise<{ status: string; body: Record<strin
 
 test("[11] the curl line that dev prints works as pasted", async () => {
   const { out } = await dev();
+  const { code, err } = await stoa(["upgrade", "--data-dir", dataDir]);
+  expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining("stop it there with Ctrl-C") });
   const line = out.split("\n").find((text) => text.startsWith("curl ")) ?? "";
   const { status, body } = await paste(line);
   expect(status).toBe("201");

@@ -36,10 +36,14 @@ function requireRunning({ DATA_DIR }: Config): { pid: number; version: string } 
   if (running === null) throw new CommandFailure(`no server is running on ${DATA_DIR}.`);
   const { pid, version } = running;
   if (running.role === "server" && running.upgrades) return { pid, version };
+  if (running.role === "standby" || running.isMember)
+    throw new CommandFailure(
+      "the server belongs to a cluster: restart its members one after another, and a standby takes over.",
+    );
   throw new CommandFailure(
-    running.role === "standby"
-      ? "the server belongs to a cluster: restart its members one after another, and a standby takes over."
-      : `the server (version ${version}) cannot be replaced while it runs: restart it.`,
+    running.upgrades === undefined
+      ? `the server's version ${version} cannot hand over its calls: restart it once, later upgrades keep them.`
+      : `\`stoa dev\` belongs to its terminal and does not hand over: stop it there with Ctrl-C and start it again. The data in ${DATA_DIR} stay.`,
   );
 }
 

@@ -14,6 +14,8 @@ export type ServerNote = {
   probe: { ufrag: string; pwd: string };
   /** Whether `stoa upgrade` can replace it while its calls go on; absent from earlier versions, which SIGUSR2 ends. */
   upgrades?: boolean;
+  /** Whether it leads a cluster; absent from earlier versions. */
+  isMember?: boolean;
   /** The secret of the route that shows how the server received a request. */
   doctorSecret: string;
 };
