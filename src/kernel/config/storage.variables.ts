@@ -63,6 +63,11 @@ export const ingressVariables = {
     { min: 0, max: 1_000 },
     "URLs that are fetched and transcoded into rooms at a time; each takes about one core at 720p. 0 switches them off.",
   ),
+  INGRESS_MAX_PER_PROJECT: integer(
+    0,
+    { min: 0, max: 1_000 },
+    "URLs of one project that are fetched at a time; 0: three quarters of INGRESS_MAX_RUNNING, so that others have a share.",
+  ),
   INGRESS_ALLOW_PRIVATE: boolean(false, "Whether URLs in private networks may be fetched into rooms."),
   FORWARD_MAX_RUNNING: integer(
     16,

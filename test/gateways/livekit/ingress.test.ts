@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findFfmpeg } from "../../../src/features/recordings/composition/ffmpeg.ts";
-import { requestOf } from "../../../src/gateways/livekit/ingress/fetcher/checked-proxy.ts";
 import { sectionsOf } from "../../../src/gateways/livekit/ingress/ingresses.ts";
 import { RtcPeer } from "../../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
@@ -220,15 +219,6 @@ test.skipIf(findFfmpeg() === null)(
   },
   180_000,
 );
-
-test("the fetching process's proxy takes tunnels and plain requests, each for one address", () => {
-  expect(requestOf("CONNECT example.com:443 HTTP/1.1")).toMatchObject({ port: 443, head: null });
-  const plain = requestOf("GET http://example.com:81/a?b=c HTTP/1.1\r\nHost: example.com:81\r\nConnection: keep-alive");
-  expect([plain?.url.hostname, plain?.port]).toEqual(["example.com", 81]);
-  expect(plain?.head).toBe("GET /a?b=c HTTP/1.1\r\nHost: example.com:81\r\nConnection: close\r\n\r\n");
-  for (const head of ["POST http://example.com/ HTTP/1.1", "GET /a HTTP/1.1", "GET file:///etc HTTP/1.1", "CONNECT :"])
-    expect([head, requestOf(head)]).toEqual([head, null]);
-});
 
 test("the sending sections of an offer are published with the names of the ingress", () => {
   const settings = { audio: { name: "", source: "microphone" }, video: { name: "v", source: "screenShare" } };

@@ -69,6 +69,11 @@ export function createIngresses(runtime: Runtime, { apiKeys, registry, whip, cal
     return row;
   }
 
+  function requireEnabled(row: IngressRow): IngressRow {
+    if (!row.settings.enabled) throw new HttpRefusal(403, "the ingress is disabled");
+    return row;
+  }
+
   const runningIn = (sessionId: string): string | undefined =>
     [...running].find(([, one]) => one.sessionId === sessionId)?.[0];
 
@@ -122,6 +127,10 @@ export function createIngresses(runtime: Runtime, { apiKeys, registry, whip, cal
     endSession(row.id);
     const sections = sectionsOf(sdp, row.settings);
     const answer = await whip.start("whip", caller, caller.roomId, sdp, client, sections);
+    if (!store.get(row.id)?.settings.enabled) {
+      whip.end(caller, caller.roomId, answer.sessionId);
+      throw new HttpRefusal(403, "the ingress was removed or disabled");
+    }
     const resourceId = ids.uuid();
     running.set(row.id, { resourceId, sessionId: answer.sessionId, caller, source });
     save(row.id, { status: "BUFFERING", error: "", roomId: caller.roomId, startedAt: null, endedAt: null });
@@ -189,9 +198,11 @@ export function createIngresses(runtime: Runtime, { apiKeys, registry, whip, cal
 
     /** Reads the offer only of an encoder with a key. */
     async publish(key: string, readOffer: () => Promise<string>, client: Client) {
-      const row = byStreamKey(key);
-      if (!row.settings.enabled) throw new HttpRefusal(403, "the ingress is disabled");
-      return { ...(await begin(row, await readOffer(), client)), ingressId: row.id };
+      requireEnabled(byStreamKey(key));
+      const offer = await readOffer();
+      // It may have been removed while its encoder took its time.
+      const row = requireEnabled(byStreamKey(key));
+      return { ...(await begin(row, offer, client)), ingressId: row.id };
     },
 
     async patch(id: string, resourceId: string, readFragment: () => Promise<string>, ifMatch: string | null) {

@@ -14,6 +14,8 @@ import { type Ingresses, type Source, sectionsOf } from "./ingresses.ts";
 export type UrlSources = ReturnType<typeof createUrlSources>;
 
 const MAX_URL = 2_048;
+/** Of all places, for one project. */
+const DEFAULT_SHARE = 3 / 4;
 
 /** Queries hold credentials more often than names. */
 export function withoutSecrets(text: string): string {
@@ -27,7 +29,7 @@ export function createUrlSources(
   { ingresses, registry }: { ingresses: Ingresses; registry: SessionRegistry },
 ) {
   const { config, log, lookup, metrics } = runtime;
-  const running = new Map<string, MediaProcess<ToFetcher>>();
+  const running = new Map<string, { process: MediaProcess<ToFetcher>; projectId: string }>();
   metrics.gaugeOf("stoa_ingress_urls_running", "URLs that are fetched into rooms at this moment", () => running.size);
 
   const allowsLoopbackIn = ({ environment }: Pick<Tenant, "environment">): boolean =>
@@ -48,6 +50,15 @@ export function createUrlSources(
     return node.remote ? answer : onLoopback(answer);
   }
 
+  /** Null while the project may fetch another one. */
+  function placesTaken(projectId: string): string | null {
+    const { INGRESS_MAX_RUNNING: all, INGRESS_MAX_PER_PROJECT: own } = config;
+    if (running.size >= all) return `At most ${all} URLs are fetched at a time.`;
+    const share = own === 0 ? Math.ceil(all * DEFAULT_SHARE) : own;
+    const taken = [...running.values()].filter((one) => one.projectId === projectId).length;
+    return taken >= share ? `At most ${share} URLs of a project are fetched at a time.` : null;
+  }
+
   return {
     async check(text: string, tenant: Tenant): Promise<void> {
       if (text.length > MAX_URL || !URL.canParse(text)) throw invalid("url", "is not a URL");
@@ -60,11 +71,17 @@ export function createUrlSources(
         throw invalid("url", "points to a host that is not found, or not on the public internet");
       if (findFfmpeg() === null)
         throw new ApiError("SVC_COMPOSER_UNAVAILABLE", "URLs need ffmpeg, which is not installed here.");
-      if (running.size >= config.INGRESS_MAX_RUNNING)
-        throw new ApiError("SVC_RATE_LIMITED", `At most ${config.INGRESS_MAX_RUNNING} URLs are fetched at a time.`);
+      const full = placesTaken(tenant.projectId);
+      if (full !== null) throw new ApiError("SVC_RATE_LIMITED", full);
     },
 
     start(row: IngressRow, url: string): void {
+      // Others may have begun since it was checked.
+      const full = placesTaken(row.projectId);
+      if (full !== null) {
+        ingresses.failed(row.id, full);
+        return;
+      }
       let outcome: Outcome = { status: "COMPLETE", error: "" };
       let isExpected = false;
       const child = startMediaProcess<ToFetcher, FromFetcher>(
@@ -96,7 +113,7 @@ export function createUrlSources(
           child.kill();
         },
       };
-      running.set(row.id, process);
+      running.set(row.id, { process, projectId: row.projectId });
       const { audio, video } = row.settings;
       process.send({
         ...{ type: "start", ffmpeg: findFfmpeg() ?? "ffmpeg", url, audio, video },
@@ -104,9 +121,9 @@ export function createUrlSources(
       });
     },
 
-    stop: (id: string): void => running.get(id)?.kill(),
+    stop: (id: string): void => running.get(id)?.process.kill(),
     stopAll(): void {
-      for (const process of running.values()) process.kill();
+      for (const { process } of running.values()) process.kill();
     },
   };
 }

@@ -1,62 +1,109 @@
 /**
  * The HTTP proxy of the ffmpeg that fetches a URL. Playlists and redirects lead it to further addresses; all of its connections begin
- * here, where the IP address is checked that is then connected to.
+ * here, where the IP address is checked that is then connected to. ffmpeg itself may only speak plain HTTP: with the protocols that it
+ * needs for https, a playlist could name `httpproxy://10.0.0.1`, to which it would connect directly. A URL with https therefore has
+ * another form on its side, and this proxy does the TLS.
  */
-import { connect as tcpConnect } from "node:net";
-import { type LoopbackRelay, openLoopbackRelay } from "../../../../kernel/net/loopback-relay.ts";
-import { allowedAddresses, type Lookup, type Target } from "../../../../kernel/net/targets.ts";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { checkedFetch } from "../../../../kernel/net/checked-fetch.ts";
+import type { Lookup, Target } from "../../../../kernel/net/targets.ts";
 
-const HEAD_END = "\r\n\r\n";
-const MAX_HEAD_BYTES = 16_384;
-const CONNECT_WITHIN_MS = 10_000;
+/** No name in the Internet ends like this (RFC 6761). */
+const SECURE_SUFFIX = ".https.invalid";
+const PLAYLIST = "#EXTM3U";
+const MAX_PLAYLIST_BYTES = 4 * 1_024 * 1_024;
+const FORWARDED = ["accept", "cookie", "icy-metadata", "range", "user-agent"];
+const RETURNED = ["accept-ranges", "content-encoding", "content-range", "content-type", "set-cookie"];
 
-export function openCheckedProxy(allows: (target: Target) => boolean, lookup: Lookup): Promise<LoopbackRelay> {
-  return openLoopbackRelay((client, joinTo) => {
-    let head = Buffer.alloc(0);
-    const refuse = (status: string) => client.end(`HTTP/1.1 ${status}${HEAD_END}`);
-    const read = (bytes: Buffer) => {
-      head = Buffer.concat([head, bytes]);
-      const end = head.indexOf(HEAD_END);
-      if (end < 0) return head.length > MAX_HEAD_BYTES ? void refuse("431 Request Header Fields Too Large") : undefined;
-      client.off("data", read);
-      client.pause();
-      const wanted = requestOf(head.subarray(0, end).toString("latin1"));
-      if (!wanted) return void refuse("400 Bad Request");
-      allowedAddresses(wanted.url, allows, lookup).then(
-        ([address]) => {
-          if (address === undefined || client.destroyed) return refuse("403 Forbidden");
-          const upstream = tcpConnect({ host: address, port: wanted.port });
-          joinTo(upstream);
-          upstream.setTimeout(CONNECT_WITHIN_MS, () => upstream.destroy());
-          upstream.once("connect", () => {
-            upstream.setTimeout(0);
-            if (wanted.head === null) client.write(`HTTP/1.1 200 Connection Established${HEAD_END}`);
-            else upstream.write(wanted.head);
-            upstream.write(head.subarray(end + HEAD_END.length));
-            upstream.pipe(client);
-            client.pipe(upstream);
-          });
-        },
-        () => refuse("502 Bad Gateway"),
-      );
-    };
-    client.on("data", read);
+export type CheckedProxy = { port: number; close(): void };
+
+export async function openCheckedProxy(
+  allows: (target: Target) => boolean,
+  lookup: Lookup,
+  fetch: typeof globalThis.fetch = globalThis.fetch,
+): Promise<CheckedProxy> {
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = request.method === "GET" ? wantedUrl(request.url ?? "") : null;
+    if (url === null) return void response.writeHead(400).end();
+    const controller = new AbortController();
+    response.on("close", () => controller.abort());
+    const headers = { "accept-encoding": "identity", ...picked(request.headers, FORWARDED) };
+    const answer = await checkedFetch({ fetch, lookup }, url, {
+      ...{ method: "GET", allows, headers, signal: controller.signal },
+    });
+    const fields = picked(Object.fromEntries(answer.headers), RETURNED);
+    const location = answer.headers.get("location");
+    if (location !== null) fields.location = plainUrls(location);
+    await send(answer, fields, response);
+  }
+
+  const server = createServer((request, response) => {
+    serve(request, response).catch(() => {
+      // ffmpeg reports an answer that ends early, or this one.
+      if (response.headersSent) response.destroy();
+      else response.writeHead(502).end();
+    });
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", () => resolve());
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    close() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+async function send(answer: Response, fields: Record<string, string>, response: ServerResponse): Promise<void> {
+  let beginning = Buffer.alloc(0);
+  let isPlaylist: boolean | null = null;
+  const write = (bytes: Uint8Array) =>
+    response.write(bytes)
+      ? null
+      : new Promise<void>((resolve) => response.once("drain", resolve).once("close", resolve));
+  const begin = () => {
+    const length = answer.headers.get("content-length");
+    response.writeHead(answer.status, { ...fields, ...(length === null ? {} : { "content-length": length }) });
+    return write(beginning);
+  };
+  for await (const part of answer.body ?? []) {
+    if (isPlaylist === false) {
+      await write(part);
+      continue;
+    }
+    beginning = Buffer.concat([beginning, part]);
+    if (beginning.length > MAX_PLAYLIST_BYTES) throw new Error("the playlist is too long");
+    if (beginning.length < PLAYLIST.length + 3) continue;
+    isPlaylist ??= beginning.subarray(0, PLAYLIST.length + 3).includes(PLAYLIST);
+    if (!isPlaylist) await begin();
+  }
+  if (isPlaylist) response.writeHead(answer.status, fields).end(plainUrls(beginning.toString()));
+  else {
+    if (isPlaylist === null) await begin();
+    response.end();
+  }
+}
+
+function picked(from: IncomingMessage["headers"], names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(names.flatMap((name) => (from[name] === undefined ? [] : [[name, String(from[name])]])));
+}
+
+/** The form of URLs with https that ffmpeg gets. An address of IPv6 has none. */
+export function plainUrls(text: string): string {
+  return text.replaceAll(/https:\/\/([\w.-]+)(?::(\d+))?(?=[/?#\s"']|$)/gi, (_, host: string, port = "443") => {
+    return `http://${host}${SECURE_SUFFIX}:${port}`;
   });
 }
 
-type Wanted = { url: URL; port: number; head: string | null };
-
-/** A tunnel for TLS, or one plain request: its connection is closed after the answer, as another could go elsewhere. */
-export function requestOf(head: string): Wanted | null {
-  const [line = "", ...fields] = head.split("\r\n");
-  const [method = "", target = ""] = line.split(" ");
-  if (method === "CONNECT") {
-    const url = URL.canParse(`https://${target}`) ? new URL(`https://${target}`) : null;
-    return url && { url, port: Number(url.port || 443), head: null };
-  }
-  if (method !== "GET" || !target.startsWith("http://") || !URL.canParse(target)) return null;
+/** What ffmpeg asks the proxy for; null for what is no URL. */
+export function wantedUrl(target: string): string | null {
+  if (!target.startsWith("http://") || !URL.canParse(target)) return null;
   const url = new URL(target);
-  const kept = fields.filter((field) => !/^(?:connection|proxy-[\w-]+):/i.test(field));
-  const lines = [`GET ${url.pathname}${url.search} HTTP/1.1`, ...kept, "Connection: close"];
-  return { url, port: Number(url.port || 80), head: lines.join("\r\n") + HEAD_END };
+  if (!url.hostname.endsWith(SECURE_SUFFIX)) return url.href;
+  const host = url.hostname.slice(0, -SECURE_SUFFIX.length);
+  return `https://${host}:${url.port || 80}${url.pathname}${url.search}`;
 }

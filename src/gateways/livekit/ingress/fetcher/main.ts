@@ -6,7 +6,6 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { BOUNDED_FRAMES } from "../../../../features/recordings/composition/ffmpeg.ts";
-import type { LoopbackRelay } from "../../../../kernel/net/loopback-relay.ts";
 import { systemLookup } from "../../../../kernel/net/targets.ts";
 import { endFirstWithoutMemory } from "../../../../kernel/own-command.ts";
 import { AudioSender } from "../../../../rtc-client/participant/audio-sender.ts";
@@ -14,7 +13,7 @@ import { MediaConnection } from "../../../../rtc-client/participant/media-connec
 import { SimulatedNetwork } from "../../../../rtc-client/participant/simulated-network.ts";
 import { PLAIN } from "../../../../rtc-client/participant/track-cipher.ts";
 import { VideoSender } from "../../../../rtc-client/participant/video-sender.ts";
-import { openCheckedProxy } from "./checked-proxy.ts";
+import { type CheckedProxy, openCheckedProxy, plainUrls } from "./checked-proxy.ts";
 import { begun, ivfFrames, stereoSamples } from "./ivf.ts";
 import type { FromFetcher, ToFetcher } from "./messages.ts";
 
@@ -125,15 +124,20 @@ function videoOutput({ width, height, framesPerSecond, kbps }: Start["video"]): 
   ];
 }
 
-function begin({ ffmpeg, url }: Start, { port }: LoopbackRelay, output: string[]): ChildProcess {
+/** What ffmpeg may open: addresses with plain HTTP, all of which its environment leads to the proxy. */
+export const inputOf = (url: string): string[] => [
+  ...["-rw_timeout", String(SILENT_MS * 1_000), "-protocol_whitelist", "http,tcp,crypto"],
+  ...["-format_whitelist", FORMATS, ...BOUNDED_FRAMES, "-i", plainUrls(url)],
+];
+
+function begin({ ffmpeg, url }: Start, { port }: CheckedProxy, output: string[]): ChildProcess {
   const { PATH = "" } = process.env;
   return spawn(
     ffmpeg,
     [
       ...["-hide_banner", "-nostdin", "-loglevel", output.length === 0 ? "info" : "error"],
       ...(output.length === 0 ? [] : ["-re"]),
-      ...["-rw_timeout", String(SILENT_MS * 1_000), "-protocol_whitelist", "http,https,tls,tcp,httpproxy,crypto"],
-      ...["-format_whitelist", FORMATS, ...BOUNDED_FRAMES, "-i", url, ...output],
+      ...[...inputOf(url), ...output],
     ],
     { stdio: ["ignore", "pipe", "pipe", "pipe"], env: { PATH, http_proxy: `http://127.0.0.1:${port}`, no_proxy: "" } },
   );
@@ -151,7 +155,7 @@ function endOf(child: ChildProcess): Promise<{ said: string; failed: boolean }> 
   });
 }
 
-async function probe(start: Start, proxy: LoopbackRelay) {
+async function probe(start: Start, proxy: CheckedProxy) {
   const { said } = await endOf(begin(start, proxy, []));
   const streams = said.split("\n").filter((line) => /^\s*Stream #0:/.test(line) && !line.includes("(attached pic)"));
   const has = (kind: string) => streams.some((line) => line.includes(`: ${kind}: `));
@@ -159,7 +163,7 @@ async function probe(start: Start, proxy: LoopbackRelay) {
   return { audio: has("Audio"), video: has("Video"), error };
 }
 
-function run(start: Start, proxy: LoopbackRelay, output: string[]) {
+function run(start: Start, proxy: CheckedProxy, output: string[]) {
   const child = begin(start, proxy, output);
   process.on("exit", () => child.kill("SIGKILL"));
   const ended = endOf(child).then(({ said, failed }) => (failed ? said.trim().split("\n").at(-1) || "it ended" : null));
