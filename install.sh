@@ -227,7 +227,8 @@ install_binary() {
 
 # No MemoryDenyWriteExecute: a JavaScript engine writes the code it runs. AF_NETLINK lists this machine's addresses.
 # NotifyAccess: during an upgrade the processes of the service tell systemd which of them is the main one. KillMode: that
-# one ends the others, after it has completed what they record. TimeoutStartSec is for a reload that migrates the data.
+# one ends the others, after it has completed what they record. ExecStop waits for it, because systemd waits only for a
+# process that it has started itself. TimeoutStartSec is for a reload that migrates the data.
 print_service() {
   cat <<UNIT
 [Unit]
@@ -244,6 +245,7 @@ EnvironmentFile=-/etc/stoa/environment
 ExecStartPre=$1 config check
 ExecStart=$1 serve
 ExecReload=$1 upgrade
+ExecStop=-/bin/sh -c 'kill \$MAINPID && while kill -0 \$MAINPID; do sleep 0.1; done 2>/dev/null'
 NotifyAccess=all
 KillMode=mixed
 TimeoutStartSec=12min
