@@ -2,16 +2,13 @@ import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../kernel/db/open.ts";
 import { changing, inserter, rowsOf } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
-import { users } from "./user.store.ts";
 
 export type OneTimePurpose = "verify-email" | "reset-password";
 
 export const oneTimeTokens = sqliteTable("one_time_tokens", {
   digest: text("digest").primaryKey(),
   purpose: text("purpose").$type<OneTimePurpose>().notNull(),
-  userId: text("user_id")
-    .notNull()
-    .references(() => users.id),
+  userId: text("user_id").notNull(),
   expiresAt: integer("expires_at").notNull(),
 });
 

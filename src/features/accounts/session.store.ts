@@ -2,14 +2,11 @@ import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../kernel/db/open.ts";
 import { changing, inserter, rowsOf } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
-import { users } from "./user.store.ts";
 
 /** A signed-in browser. Deleting the row ends the session and invalidates all of its tokens. */
 export const sessions = sqliteTable("sessions", {
   id: text("id").primaryKey(),
-  userId: text("user_id")
-    .notNull()
-    .references(() => users.id),
+  userId: text("user_id").notNull(),
   ipAddress: text("ip_address").notNull(),
   userAgent: text("user_agent"),
   createdAt: integer("created_at").notNull(),
@@ -21,9 +18,7 @@ export const sessions = sqliteTable("sessions", {
 
 export const refreshTokens = sqliteTable("refresh_tokens", {
   digest: text("digest").primaryKey(),
-  sessionId: text("session_id")
-    .notNull()
-    .references(() => sessions.id, { onDelete: "cascade" }),
+  sessionId: text("session_id").notNull(),
   rotatedAt: integer("rotated_at"),
   /** Digest of the token that replaced this one. */
   successor: text("successor"),

@@ -2,14 +2,13 @@ import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../kernel/db/open.ts";
 import { inserter, rowsOf } from "../../kernel/db/statements.ts";
 import type { AuditActionName, AuditActorType, AuditResourceType, Environment } from "../../protocol/enums.ts";
-import { projects } from "../projects/project.table.ts";
 
 /** Triggers of the database prevent changes and deletions of rows. */
 export const auditEntries = sqliteTable("audit_entries", {
   id: text("id").primaryKey(),
   publicId: text("public_id").notNull().unique(),
   /** Null for an action on the installation, which has no environment either. */
-  projectId: text("project_id").references(() => projects.id),
+  projectId: text("project_id"),
   environment: text("environment").$type<Environment>(),
   actorType: text("actor_type").$type<AuditActorType>().notNull(),
   actorId: text("actor_id"),

@@ -1,20 +1,13 @@
-import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { LiveStreamHostRole, LiveStreamStatus, LiveStreamVisibility } from "../../protocol/enums.ts";
-import { conversations, tenantColumns } from "../chat/conversations/conversation.table.ts";
-import { rooms } from "../rooms/room.table.ts";
+import { tenantColumns } from "../chat/conversations/conversation.table.ts";
 
 export const liveStreams = sqliteTable("live_streams", {
   id: text("id").primaryKey(),
   publicId: text("public_id").notNull().unique(),
   ...tenantColumns,
-  roomId: text("room_id")
-    .notNull()
-    .unique()
-    .references(() => rooms.id),
-  conversationId: text("conversation_id")
-    .notNull()
-    .unique()
-    .references(() => conversations.id),
+  roomId: text("room_id").notNull().unique(),
+  conversationId: text("conversation_id").notNull().unique(),
   conversationPublicId: text("conversation_public_id").notNull(),
   hostIdentity: text("host_identity").notNull(),
   title: text("title").notNull(),
@@ -36,33 +29,21 @@ export const liveStreams = sqliteTable("live_streams", {
 
 export type HostChatToken = { tokenId: string; expiresAt: number };
 
-export const liveStreamHosts = sqliteTable(
-  "live_stream_hosts",
-  {
-    streamId: text("stream_id")
-      .notNull()
-      .references(() => liveStreams.id),
-    identity: text("identity").notNull(),
-    role: text("role").$type<LiveStreamHostRole>().notNull(),
-    chatTokens: text("chat_tokens", { mode: "json" }).$type<HostChatToken[]>().notNull().default([]),
-    addedAt: integer("added_at").notNull(),
-    removedAt: integer("removed_at"),
-  },
-  (table) => [primaryKey({ columns: [table.streamId, table.identity] })],
-);
+export const liveStreamHosts = sqliteTable("live_stream_hosts", {
+  streamId: text("stream_id").notNull(),
+  identity: text("identity").notNull(),
+  role: text("role").$type<LiveStreamHostRole>().notNull(),
+  chatTokens: text("chat_tokens", { mode: "json" }).$type<HostChatToken[]>().notNull().default([]),
+  addedAt: integer("added_at").notNull(),
+  removedAt: integer("removed_at"),
+});
 
-export const liveStreamViewers = sqliteTable(
-  "live_stream_viewers",
-  {
-    streamId: text("stream_id")
-      .notNull()
-      .references(() => liveStreams.id),
-    identity: text("identity").notNull(),
-    joinedAt: integer("joined_at").notNull(),
-    leftAt: integer("left_at"),
-  },
-  (table) => [primaryKey({ columns: [table.streamId, table.identity] })],
-);
+export const liveStreamViewers = sqliteTable("live_stream_viewers", {
+  streamId: text("stream_id").notNull(),
+  identity: text("identity").notNull(),
+  joinedAt: integer("joined_at").notNull(),
+  leftAt: integer("left_at"),
+});
 
 export type LiveStreamRow = typeof liveStreams.$inferSelect;
 export type HostRow = typeof liveStreamHosts.$inferSelect;

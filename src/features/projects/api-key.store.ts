@@ -3,13 +3,10 @@ import type { Db } from "../../kernel/db/open.ts";
 import { changing, inserter, rowsOf } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Environment } from "../../protocol/enums.ts";
-import { projects } from "./project.table.ts";
 
 export const apiKeys = sqliteTable("api_keys", {
   id: text("id").primaryKey(),
-  projectId: text("project_id")
-    .notNull()
-    .references(() => projects.id),
+  projectId: text("project_id").notNull(),
   publicId: text("public_id").notNull().unique(),
   /** HMAC of the secret half; the secret itself is returned once and never stored. */
   secretDigest: text("secret_digest").notNull(),

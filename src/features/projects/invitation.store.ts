@@ -1,28 +1,21 @@
-import { integer, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../kernel/db/open.ts";
 import { changing, inserter, rowsOf } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { ProjectRole } from "../../protocol/enums.ts";
-import { projects } from "./project.table.ts";
 
 /** Pending invitations only: accepting or withdrawing one deletes its row. */
-export const invitations = sqliteTable(
-  "invitations",
-  {
-    id: text("id").primaryKey(),
-    digest: text("digest").notNull().unique(),
-    projectId: text("project_id")
-      .notNull()
-      .references(() => projects.id),
-    email: text("email").notNull(),
-    role: text("role").$type<ProjectRole>().notNull(),
-    /** E-mail address of the inviter; null if invited from the command line. */
-    invitedBy: text("invited_by"),
-    createdAt: integer("created_at").notNull(),
-    expiresAt: integer("expires_at").notNull(),
-  },
-  (table) => [unique().on(table.projectId, table.email)],
-);
+export const invitations = sqliteTable("invitations", {
+  id: text("id").primaryKey(),
+  digest: text("digest").notNull().unique(),
+  projectId: text("project_id").notNull(),
+  email: text("email").notNull(),
+  role: text("role").$type<ProjectRole>().notNull(),
+  /** E-mail address of the inviter; null if invited from the command line. */
+  invitedBy: text("invited_by"),
+  createdAt: integer("created_at").notNull(),
+  expiresAt: integer("expires_at").notNull(),
+});
 
 export type InvitationRow = typeof invitations.$inferSelect;
 

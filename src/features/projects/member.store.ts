@@ -1,25 +1,15 @@
-import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../kernel/db/open.ts";
 import { changing, columnsOf, inserter, reading, rowsOf } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { ProjectRole } from "../../protocol/enums.ts";
-import { users } from "../accounts/user.store.ts";
-import { projects } from "./project.table.ts";
 
-export const projectMembers = sqliteTable(
-  "project_members",
-  {
-    projectId: text("project_id")
-      .notNull()
-      .references(() => projects.id),
-    userId: text("user_id")
-      .notNull()
-      .references(() => users.id),
-    role: text("role").$type<ProjectRole>().notNull(),
-    addedAt: integer("added_at").notNull(),
-  },
-  (table) => [primaryKey({ columns: [table.projectId, table.userId] })],
-);
+export const projectMembers = sqliteTable("project_members", {
+  projectId: text("project_id").notNull(),
+  userId: text("user_id").notNull(),
+  role: text("role").$type<ProjectRole>().notNull(),
+  addedAt: integer("added_at").notNull(),
+});
 
 type MemberRow = typeof projectMembers.$inferSelect;
 

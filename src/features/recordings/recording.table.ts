@@ -1,10 +1,8 @@
-import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Environment, RecordingStatus } from "../../protocol/enums.ts";
 import type { RecordedFile } from "../../protocol/media/recording.ts";
 import type { CompositionState } from "../../protocol/recordings.ts";
 import type { TrackKind, TrackSource } from "../../protocol/room-records.ts";
-import { projects } from "../projects/project.table.ts";
-import { rooms } from "../rooms/room.table.ts";
 import type { Location } from "../storage/storage.ts";
 
 /** This server's disk, the bucket, or the media node that wrote the file; `lost` when that node does not have it. */
@@ -13,13 +11,9 @@ export type FileLocation = Location | "node" | "lost";
 export const recordings = sqliteTable("recordings", {
   id: text("id").primaryKey(),
   publicId: text("public_id").notNull().unique(),
-  projectId: text("project_id")
-    .notNull()
-    .references(() => projects.id),
+  projectId: text("project_id").notNull(),
   environment: text("environment").$type<Environment>().notNull(),
-  roomId: text("room_id")
-    .notNull()
-    .references(() => rooms.id),
+  roomId: text("room_id").notNull(),
   roomName: text("room_name").notNull(),
   callId: text("call_id"),
   name: text("name"),
@@ -34,31 +28,25 @@ export const recordings = sqliteTable("recordings", {
   composition: text("composition", { mode: "json" }).$type<CompositionState>(),
 });
 
-export const recordingFiles = sqliteTable(
-  "recording_files",
-  {
-    recordingId: text("recording_id")
-      .notNull()
-      .references(() => recordings.id, { onDelete: "cascade" }),
-    id: text("id").notNull(),
-    fileName: text("file_name").notNull(),
-    identity: text("identity").notNull(),
-    trackId: text("track_id").notNull(),
-    kind: text("kind").$type<TrackKind>().notNull(),
-    source: text("source").$type<TrackSource>().notNull(),
-    codec: text("codec").$type<RecordedFile["codec"]>().notNull(),
-    mimeType: text("mime_type").notNull(),
-    offsetMs: integer("offset_ms").notNull(),
-    durationMs: integer("duration_ms").notNull(),
-    bytes: integer("bytes").notNull(),
-    width: integer("width"),
-    height: integer("height"),
-    location: text("location").$type<FileLocation>().notNull(),
-    /** The media node that has the file; null for other locations. */
-    serverName: text("server_name"),
-  },
-  (table) => [primaryKey({ columns: [table.recordingId, table.id] })],
-);
+export const recordingFiles = sqliteTable("recording_files", {
+  recordingId: text("recording_id").notNull(),
+  id: text("id").notNull(),
+  fileName: text("file_name").notNull(),
+  identity: text("identity").notNull(),
+  trackId: text("track_id").notNull(),
+  kind: text("kind").$type<TrackKind>().notNull(),
+  source: text("source").$type<TrackSource>().notNull(),
+  codec: text("codec").$type<RecordedFile["codec"]>().notNull(),
+  mimeType: text("mime_type").notNull(),
+  offsetMs: integer("offset_ms").notNull(),
+  durationMs: integer("duration_ms").notNull(),
+  bytes: integer("bytes").notNull(),
+  width: integer("width"),
+  height: integer("height"),
+  location: text("location").$type<FileLocation>().notNull(),
+  /** The media node that has the file; null for other locations. */
+  serverName: text("server_name"),
+});
 
 /** Unfinished uploads to the bucket. */
 export const recordingUploads = sqliteTable("recording_uploads", {
@@ -69,30 +57,20 @@ export const recordingUploads = sqliteTable("recording_uploads", {
 });
 
 /** Files that a media node still has to remove. */
-export const recordingLeftovers = sqliteTable(
-  "recording_leftovers",
-  {
-    serverName: text("server_name").notNull(),
-    recordingId: text("recording_id").notNull(),
-    fileName: text("file_name").notNull(),
-  },
-  (table) => [primaryKey({ columns: [table.serverName, table.recordingId, table.fileName] })],
-);
+export const recordingLeftovers = sqliteTable("recording_leftovers", {
+  serverName: text("server_name").notNull(),
+  recordingId: text("recording_id").notNull(),
+  fileName: text("file_name").notNull(),
+});
 
-export const recordingEvents = sqliteTable(
-  "recording_events",
-  {
-    recordingId: text("recording_id")
-      .notNull()
-      .references(() => recordings.id, { onDelete: "cascade" }),
-    seq: integer("seq").notNull(),
-    atMs: integer("at_ms").notNull(),
-    type: text("type").notNull(),
-    identity: text("identity"),
-    data: text("data", { mode: "json" }).$type<Record<string, unknown>>(),
-  },
-  (table) => [primaryKey({ columns: [table.recordingId, table.seq] })],
-);
+export const recordingEvents = sqliteTable("recording_events", {
+  recordingId: text("recording_id").notNull(),
+  seq: integer("seq").notNull(),
+  atMs: integer("at_ms").notNull(),
+  type: text("type").notNull(),
+  identity: text("identity"),
+  data: text("data", { mode: "json" }).$type<Record<string, unknown>>(),
+});
 
 export type RecordingRow = typeof recordings.$inferSelect;
 export type RecordingFileRow = typeof recordingFiles.$inferSelect;

@@ -1,48 +1,35 @@
-import { sql } from "drizzle-orm";
-import { index, integer, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Environment } from "../../protocol/enums.ts";
-import { projects } from "../projects/project.table.ts";
 
-export const rooms = sqliteTable(
-  "rooms",
-  {
-    id: text("id").primaryKey(),
-    projectId: text("project_id")
-      .notNull()
-      .references(() => projects.id),
-    environment: text("environment").$type<Environment>().notNull(),
-    name: text("name").notNull(),
-    /** The region that the developer prefers for the room's media. */
-    region: text("region"),
-    /** Whether every call in the room is recorded. */
-    record: integer("record", { mode: "boolean" }).notNull().default(false),
-    /** Whether the room is being recorded now. */
-    recording: integer("recording", { mode: "boolean" }).notNull().default(false),
-    /** Whether only end-to-end encrypted tracks can be published. */
-    encrypted: integer("encrypted", { mode: "boolean" }).notNull().default(false),
-    /** Whether participants wait until a host admits them. */
-    lobby: integer("lobby", { mode: "boolean" }).notNull().default(false),
-    /** Whether only hosts and admitted participants may join. */
-    locked: integer("locked", { mode: "boolean" }).notNull().default(false),
-    captions: integer("captions", { mode: "boolean" }).notNull().default(false),
-    /** The maximum number of participants; null for the limit of the server. */
-    maxParticipants: integer("max_participants"),
-    metadata: text("metadata"),
-    /** Seconds without a first join after which the room closes; null for a room that stays open. */
-    emptyTimeout: integer("empty_timeout"),
-    /** Seconds after the last participant has left at which the room closes. */
-    departureTimeout: integer("departure_timeout").notNull().default(20),
-    status: text("status").$type<"ACTIVE" | "CLOSED">().notNull().default("ACTIVE"),
-    createdAt: integer("created_at").notNull(),
-    updatedAt: integer("updated_at").notNull(),
-    closedAt: integer("closed_at"),
-  },
-  (table) => [
-    uniqueIndex("rooms_active_name").on(table.projectId, table.environment, table.name).where(sql`status = 'ACTIVE'`),
-    index("rooms_that_end").on(table.createdAt).where(sql`status = 'ACTIVE' AND empty_timeout IS NOT NULL`),
-    index("rooms_by_project").on(table.projectId, table.environment, table.status, table.id),
-    index("rooms_by_name").on(table.projectId, table.environment, table.name, table.id),
-  ],
-);
+export const rooms = sqliteTable("rooms", {
+  id: text("id").primaryKey(),
+  projectId: text("project_id").notNull(),
+  environment: text("environment").$type<Environment>().notNull(),
+  name: text("name").notNull(),
+  /** The region that the developer prefers for the room's media. */
+  region: text("region"),
+  /** Whether every call in the room is recorded. */
+  record: integer("record", { mode: "boolean" }).notNull().default(false),
+  /** Whether the room is being recorded now. */
+  recording: integer("recording", { mode: "boolean" }).notNull().default(false),
+  /** Whether only end-to-end encrypted tracks can be published. */
+  encrypted: integer("encrypted", { mode: "boolean" }).notNull().default(false),
+  /** Whether participants wait until a host admits them. */
+  lobby: integer("lobby", { mode: "boolean" }).notNull().default(false),
+  /** Whether only hosts and admitted participants may join. */
+  locked: integer("locked", { mode: "boolean" }).notNull().default(false),
+  captions: integer("captions", { mode: "boolean" }).notNull().default(false),
+  /** The maximum number of participants; null for the limit of the server. */
+  maxParticipants: integer("max_participants"),
+  metadata: text("metadata"),
+  /** Seconds without a first join after which the room closes; null for a room that stays open. */
+  emptyTimeout: integer("empty_timeout"),
+  /** Seconds after the last participant has left at which the room closes. */
+  departureTimeout: integer("departure_timeout").notNull().default(20),
+  status: text("status").$type<"ACTIVE" | "CLOSED">().notNull().default("ACTIVE"),
+  createdAt: integer("created_at").notNull(),
+  updatedAt: integer("updated_at").notNull(),
+  closedAt: integer("closed_at"),
+});
 
 export type RoomRow = typeof rooms.$inferSelect;

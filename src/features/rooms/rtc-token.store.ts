@@ -1,41 +1,25 @@
-import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../kernel/db/open.ts";
 import { changing, inserter, reading, rowsOf } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Permissions } from "../../protocol/room-records.ts";
-import { rooms } from "./room.table.ts";
 
 /** The minted tokens, without the tokens' own text. */
-export const rtcTokens = sqliteTable(
-  "rtc_tokens",
-  {
-    id: text("id").primaryKey(),
-    roomId: text("room_id")
-      .notNull()
-      .references(() => rooms.id),
-    participantIdentity: text("participant_identity").notNull(),
-    createdAt: integer("created_at").notNull(),
-    expiresAt: integer("expires_at").notNull(),
-    revokedAt: integer("revoked_at"),
-  },
-  (table) => [
-    index("rtc_tokens_by_identity").on(table.roomId, table.participantIdentity),
-    index("rtc_tokens_by_expiry").on(table.expiresAt),
-  ],
-);
+export const rtcTokens = sqliteTable("rtc_tokens", {
+  id: text("id").primaryKey(),
+  roomId: text("room_id").notNull(),
+  participantIdentity: text("participant_identity").notNull(),
+  createdAt: integer("created_at").notNull(),
+  expiresAt: integer("expires_at").notNull(),
+  revokedAt: integer("revoked_at"),
+});
 
 /** Permissions of an identity that were changed in a room; they override those of its tokens. */
-export const participantPermissions = sqliteTable(
-  "participant_permissions",
-  {
-    roomId: text("room_id")
-      .notNull()
-      .references(() => rooms.id),
-    participantIdentity: text("participant_identity").notNull(),
-    permissions: text("permissions", { mode: "json" }).$type<Partial<Permissions>>().notNull(),
-  },
-  (table) => [primaryKey({ columns: [table.roomId, table.participantIdentity] })],
-);
+export const participantPermissions = sqliteTable("participant_permissions", {
+  roomId: text("room_id").notNull(),
+  participantIdentity: text("participant_identity").notNull(),
+  permissions: text("permissions", { mode: "json" }).$type<Partial<Permissions>>().notNull(),
+});
 
 type RtcTokenRow = typeof rtcTokens.$inferSelect;
 export type RtcTokenStore = ReturnType<typeof rtcTokenStore>;

@@ -1,16 +1,13 @@
-import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../kernel/db/open.ts";
 import { changing, inserter, reading, rowsOf } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import type { Environment } from "../../protocol/enums.ts";
-import { projects } from "../projects/project.table.ts";
 
 export const usageSessions = sqliteTable("usage_sessions", {
   id: text("id").primaryKey(),
-  projectId: text("project_id")
-    .notNull()
-    .references(() => projects.id),
+  projectId: text("project_id").notNull(),
   environment: text("environment").$type<Environment>().notNull(),
   roomId: text("room_id").notNull(),
   roomName: text("room_name").notNull(),
@@ -21,20 +18,14 @@ export const usageSessions = sqliteTable("usage_sessions", {
   endedAt: integer("ended_at"),
 });
 
-export const usageDays = sqliteTable(
-  "usage_days",
-  {
-    projectId: text("project_id")
-      .notNull()
-      .references(() => projects.id),
-    date: text("date").notNull(),
-    environment: text("environment").$type<Environment>().notNull(),
-    minutes: integer("minutes").notNull(),
-    sessions: integer("sessions").notNull(),
-    recordedMinutes: integer("recorded_minutes").notNull().default(0),
-  },
-  (table) => [primaryKey({ columns: [table.projectId, table.date, table.environment] })],
-);
+export const usageDays = sqliteTable("usage_days", {
+  projectId: text("project_id").notNull(),
+  date: text("date").notNull(),
+  environment: text("environment").$type<Environment>().notNull(),
+  minutes: integer("minutes").notNull(),
+  sessions: integer("sessions").notNull(),
+  recordedMinutes: integer("recorded_minutes").notNull().default(0),
+});
 
 export type UsageSessionRow = typeof usageSessions.$inferSelect;
 export type UsageStore = ReturnType<typeof usageStore>;

@@ -1,22 +1,15 @@
-import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../../kernel/db/open.ts";
 import { changing, columnsOf, inserter, rowsOf } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
-import { users } from "../user.store.ts";
 
 /** A user's account at a provider. Its `subject` stays the same when the e-mail address at the provider changes. */
-export const oauthIdentities = sqliteTable(
-  "oauth_identities",
-  {
-    provider: text("provider").notNull(),
-    subject: text("subject").notNull(),
-    userId: text("user_id")
-      .notNull()
-      .references(() => users.id),
-    linkedAt: integer("linked_at").notNull(),
-  },
-  (table) => [primaryKey({ columns: [table.provider, table.subject] })],
-);
+export const oauthIdentities = sqliteTable("oauth_identities", {
+  provider: text("provider").notNull(),
+  subject: text("subject").notNull(),
+  userId: text("user_id").notNull(),
+  linkedAt: integer("linked_at").notNull(),
+});
 
 /** A sign-in that waits for the provider's callback. */
 export const oauthStates = sqliteTable("oauth_states", {

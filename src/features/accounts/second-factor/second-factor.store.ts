@@ -2,12 +2,8 @@ import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../../kernel/db/open.ts";
 import { changing, inserter, reading, rowsOf } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
-import { users } from "../user.store.ts";
 
-const ofUser = () =>
-  text("user_id")
-    .notNull()
-    .references(() => users.id);
+const ofUser = () => text("user_id").notNull();
 
 export const passkeys = sqliteTable("passkeys", {
   /** The credential's id, in base64url. */

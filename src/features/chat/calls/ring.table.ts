@@ -1,45 +1,28 @@
-import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { RingMemberStatus, RingStatus } from "../../../protocol/chat-records.ts";
 import { conversationColumn, tenantColumns } from "../conversations/conversation.table.ts";
 
-export const rings = sqliteTable(
-  "rings",
-  {
-    id: text("id").primaryKey(),
-    publicId: text("public_id").notNull().unique(),
-    ...tenantColumns,
-    ...conversationColumn,
-    roomId: text("room_id").notNull(),
-    /** Null when a backend started the ring. */
-    callerUserId: text("caller_user_id"),
-    status: text("status").$type<RingStatus>().notNull(),
-    metadata: text("metadata"),
-    startedAt: integer("started_at").notNull(),
-    expiresAt: integer("expires_at").notNull(),
-    endedAt: integer("ended_at"),
-  },
-  (table) => [
-    index("rings_open").on(table.roomId),
-    index("rings_by_age").on(table.startedAt),
-    index("rings_by_project").on(table.projectId, table.environment, table.id),
-  ],
-);
+export const rings = sqliteTable("rings", {
+  id: text("id").primaryKey(),
+  publicId: text("public_id").notNull().unique(),
+  ...tenantColumns,
+  ...conversationColumn,
+  roomId: text("room_id").notNull(),
+  /** Null when a backend started the ring. */
+  callerUserId: text("caller_user_id"),
+  status: text("status").$type<RingStatus>().notNull(),
+  metadata: text("metadata"),
+  startedAt: integer("started_at").notNull(),
+  expiresAt: integer("expires_at").notNull(),
+  endedAt: integer("ended_at"),
+});
 
-export const ringMembers = sqliteTable(
-  "ring_members",
-  {
-    ringId: text("ring_id")
-      .notNull()
-      .references(() => rings.id, { onDelete: "cascade" }),
-    userId: text("user_id").notNull(),
-    status: text("status").$type<RingMemberStatus>().notNull(),
-    at: integer("at"),
-  },
-  (table) => [
-    primaryKey({ columns: [table.ringId, table.userId] }),
-    index("ring_members_ringing").on(table.userId, table.ringId),
-  ],
-);
+export const ringMembers = sqliteTable("ring_members", {
+  ringId: text("ring_id").notNull(),
+  userId: text("user_id").notNull(),
+  status: text("status").$type<RingMemberStatus>().notNull(),
+  at: integer("at"),
+});
 
 export type RingRow = typeof rings.$inferSelect;
 export type RingMemberRow = typeof ringMembers.$inferSelect;

@@ -1,83 +1,51 @@
-import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { ChatEventType } from "../../../protocol/chat-events.ts";
 import type { MessageType } from "../../../protocol/chat-records.ts";
 import { conversationColumn } from "../conversations/conversation.table.ts";
 
-export const messages = sqliteTable(
-  "messages",
-  {
-    id: integer("id").primaryKey(),
-    publicId: text("public_id").notNull().unique(),
-    ...conversationColumn,
-    seq: integer("seq").notNull(),
-    ordinal: integer("ordinal").notNull(),
-    senderId: text("sender_id"),
-    type: text("type").$type<MessageType>().notNull(),
-    text: text("text"),
-    replyTo: text("reply_to"),
-    threadRootId: text("thread_root_id"),
-    replyCount: integer("reply_count").notNull().default(0),
-    clientMessageId: text("client_message_id"),
-    attachment: text("attachment"),
-    metadata: text("metadata"),
-    reactionCount: integer("reaction_count").notNull().default(0),
-    pinnedAt: integer("pinned_at"),
-    createdAt: integer("created_at").notNull(),
-    updatedAt: integer("updated_at").notNull(),
-    editedAt: integer("edited_at"),
-    deletedAt: integer("deleted_at"),
-    deletedBy: text("deleted_by"),
-    /** JSON array of user ids; null without mentions. */
-    mentions: text("mentions"),
-  },
-  (table) => [
-    uniqueIndex("messages_by_seq").on(table.conversationId, table.seq),
-    index("messages_by_sender").on(table.conversationId, table.senderId, table.seq),
-    index("messages_by_thread").on(table.threadRootId, table.seq),
-    index("messages_deleted").on(table.conversationId, table.ordinal),
-    index("messages_pinned").on(table.conversationId, table.pinnedAt),
-  ],
-);
+export const messages = sqliteTable("messages", {
+  id: integer("id").primaryKey(),
+  publicId: text("public_id").notNull().unique(),
+  ...conversationColumn,
+  seq: integer("seq").notNull(),
+  ordinal: integer("ordinal").notNull(),
+  senderId: text("sender_id"),
+  type: text("type").$type<MessageType>().notNull(),
+  text: text("text"),
+  replyTo: text("reply_to"),
+  threadRootId: text("thread_root_id"),
+  replyCount: integer("reply_count").notNull().default(0),
+  clientMessageId: text("client_message_id"),
+  attachment: text("attachment"),
+  metadata: text("metadata"),
+  reactionCount: integer("reaction_count").notNull().default(0),
+  pinnedAt: integer("pinned_at"),
+  createdAt: integer("created_at").notNull(),
+  updatedAt: integer("updated_at").notNull(),
+  editedAt: integer("edited_at"),
+  deletedAt: integer("deleted_at"),
+  deletedBy: text("deleted_by"),
+  /** JSON array of user ids; null without mentions. */
+  mentions: text("mentions"),
+});
 
-export const messageReactions = sqliteTable(
-  "message_reactions",
-  {
-    id: integer("id").primaryKey(),
-    messageId: integer("message_id")
-      .notNull()
-      .references(() => messages.id, { onDelete: "cascade" }),
-    emoji: text("emoji").notNull(),
-    userId: text("user_id").notNull(),
-    createdAt: integer("created_at").notNull(),
-  },
-  (table) => [uniqueIndex("message_reactions_once").on(table.messageId, table.emoji, table.userId)],
-);
+export const conversationEvents = sqliteTable("conversation_events", {
+  ...conversationColumn,
+  seq: integer("seq").notNull(),
+  type: text("type").$type<ChatEventType>().notNull(),
+  at: integer("at").notNull(),
+  messageId: text("message_id"),
+  detail: text("detail"),
+});
 
-export const conversationEvents = sqliteTable(
-  "conversation_events",
-  {
-    ...conversationColumn,
-    seq: integer("seq").notNull(),
-    type: text("type").$type<ChatEventType>().notNull(),
-    at: integer("at").notNull(),
-    messageId: text("message_id"),
-    detail: text("detail"),
-  },
-  (table) => [primaryKey({ columns: [table.conversationId, table.seq] })],
-);
-
-export const readStates = sqliteTable(
-  "read_states",
-  {
-    ...conversationColumn,
-    userId: text("user_id").notNull(),
-    lastReadMessageId: text("last_read_message_id").notNull(),
-    lastReadSeq: integer("last_read_seq").notNull(),
-    lastReadOrdinal: integer("last_read_ordinal").notNull(),
-    lastReadAt: integer("last_read_at").notNull(),
-  },
-  (table) => [primaryKey({ columns: [table.conversationId, table.userId] })],
-);
+export const readStates = sqliteTable("read_states", {
+  ...conversationColumn,
+  userId: text("user_id").notNull(),
+  lastReadMessageId: text("last_read_message_id").notNull(),
+  lastReadSeq: integer("last_read_seq").notNull(),
+  lastReadOrdinal: integer("last_read_ordinal").notNull(),
+  lastReadAt: integer("last_read_at").notNull(),
+});
 
 export type MessageRow = typeof messages.$inferSelect;
 export type EventRow = typeof conversationEvents.$inferSelect;

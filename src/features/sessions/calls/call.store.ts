@@ -1,57 +1,44 @@
-import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../../kernel/db/open.ts";
 import { changing, columnsOf, inserter, reading } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
 import { type CallStatus, type Environment, QUALITIES } from "../../../protocol/enums.ts";
 import type { CallVerdict, Quality, VerdictCause } from "../../../protocol/room-records.ts";
-import { projects } from "../../projects/project.table.ts";
 
-export const calls = sqliteTable(
-  "calls",
-  {
-    id: text("id").primaryKey(),
-    publicId: text("public_id").notNull().unique(),
-    projectId: text("project_id")
-      .notNull()
-      .references(() => projects.id),
-    environment: text("environment").$type<Environment>().notNull(),
-    roomId: text("room_id").notNull(),
-    roomName: text("room_name").notNull(),
-    startedAt: integer("started_at").notNull(),
-    lastSeenAt: integer("last_seen_at").notNull(),
-    endedAt: integer("ended_at"),
-    participantCount: integer("participant_count").notNull(),
-    peakParticipants: integer("peak_participants").notNull(),
-    /** The worst verdict among the participants who have left. */
-    quality: text("quality").$type<Quality>(),
-    cause: text("cause").$type<VerdictCause>(),
-  },
-  (table) => [index("calls_newest").on(table.projectId, table.environment, table.startedAt, table.id)],
-);
+export const calls = sqliteTable("calls", {
+  id: text("id").primaryKey(),
+  publicId: text("public_id").notNull().unique(),
+  projectId: text("project_id").notNull(),
+  environment: text("environment").$type<Environment>().notNull(),
+  roomId: text("room_id").notNull(),
+  roomName: text("room_name").notNull(),
+  startedAt: integer("started_at").notNull(),
+  lastSeenAt: integer("last_seen_at").notNull(),
+  endedAt: integer("ended_at"),
+  participantCount: integer("participant_count").notNull(),
+  peakParticipants: integer("peak_participants").notNull(),
+  /** The worst verdict among the participants who have left. */
+  quality: text("quality").$type<Quality>(),
+  cause: text("cause").$type<VerdictCause>(),
+});
 
-export const callParticipants = sqliteTable(
-  "call_participants",
-  {
-    callId: text("call_id")
-      .notNull()
-      .references(() => calls.id, { onDelete: "cascade" }),
-    sessionId: text("session_id").notNull(),
-    identity: text("identity").notNull(),
-    /** The display name. */
-    name: text("name"),
-    connectionId: text("connection_id").notNull(),
-    joinedAt: integer("joined_at").notNull(),
-    leftAt: integer("left_at"),
-    leaveReason: text("leave_reason"),
-    /** When media was received first; null until then. */
-    connectedAt: integer("connected_at"),
-    quality: text("quality").$type<Quality>(),
-    /** JSON; null until the participant has left. */
-    verdict: text("verdict"),
-  },
-  (table) => [primaryKey({ columns: [table.callId, table.sessionId] })],
-);
+export const callParticipants = sqliteTable("call_participants", {
+  callId: text("call_id").notNull(),
+  sessionId: text("session_id").notNull(),
+  identity: text("identity").notNull(),
+  /** The display name. */
+  name: text("name"),
+  connectionId: text("connection_id").notNull(),
+  joinedAt: integer("joined_at").notNull(),
+  leftAt: integer("left_at"),
+  leaveReason: text("leave_reason"),
+  /** When media was received first; null until then. */
+  connectedAt: integer("connected_at"),
+  quality: text("quality").$type<Quality>(),
+  /** JSON; null until the participant has left. */
+  verdict: text("verdict"),
+});
 
 export type CallRow = typeof calls.$inferSelect;
 export type CallParticipantRow = typeof callParticipants.$inferSelect;

@@ -6,13 +6,10 @@ import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
 import type { Environment } from "../../../protocol/enums.ts";
 import type { ConnectionEventType, ConnectionState } from "../../../protocol/observability.ts";
-import { projects } from "../../projects/project.table.ts";
 
 export const connections = sqliteTable("rtc_connections", {
   id: text("id").primaryKey(),
-  projectId: text("project_id")
-    .notNull()
-    .references(() => projects.id),
+  projectId: text("project_id").notNull(),
   environment: text("environment").$type<Environment>().notNull(),
   /** The connection id that the client chose. */
   connectionId: text("connection_id").notNull(),
@@ -40,9 +37,7 @@ export const connections = sqliteTable("rtc_connections", {
 
 export const connectionEvents = sqliteTable("rtc_connection_events", {
   id: integer("id").primaryKey(),
-  connection: text("connection")
-    .notNull()
-    .references(() => connections.id, { onDelete: "cascade" }),
+  connection: text("connection").notNull(),
   type: text("type").$type<ConnectionEventType>().notNull(),
   source: text("source").$type<"server" | "client">().notNull(),
   at: integer("at").notNull(),

@@ -5,19 +5,15 @@ import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
 import type { Environment } from "../../../protocol/enums.ts";
 import type { ErrorCategory } from "../../../protocol/observability.ts";
-import { projects } from "../../projects/project.table.ts";
-import { connections } from "./connection.store.ts";
 
 export const classifiedErrors = sqliteTable("rtc_errors", {
   id: text("id").primaryKey(),
-  projectId: text("project_id")
-    .notNull()
-    .references(() => projects.id),
+  projectId: text("project_id").notNull(),
   environment: text("environment").$type<Environment>().notNull(),
   category: text("category").$type<ErrorCategory>().notNull(),
   code: text("code").notNull(),
   message: text("message").notNull(),
-  connection: text("connection").references(() => connections.id, { onDelete: "set null" }),
+  connection: text("connection"),
   roomId: text("room_id"),
   occurredAt: integer("occurred_at").notNull(),
 });

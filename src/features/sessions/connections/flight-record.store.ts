@@ -2,13 +2,10 @@ import { blob, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../../kernel/db/open.ts";
 import { changing, columnsOf, inserter, reading } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
-import { connections } from "./connection.store.ts";
 
 export const flightRecords = sqliteTable("rtc_flights", {
   id: text("id").primaryKey(),
-  connection: text("connection")
-    .notNull()
-    .references(() => connections.id, { onDelete: "cascade" }),
+  connection: text("connection").notNull(),
   reason: text("reason").notNull(),
   takenAt: integer("taken_at").notNull(),
   dump: blob("dump").$type<Uint8Array>().notNull(),

@@ -1,25 +1,18 @@
-import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../../kernel/db/open.ts";
 import { changing, inserter, reading } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
 import type { Environment } from "../../../protocol/enums.ts";
-import { projects } from "../../projects/project.table.ts";
 
-export const activityMinutes = sqliteTable(
-  "activity_minutes",
-  {
-    projectId: text("project_id")
-      .notNull()
-      .references(() => projects.id),
-    environment: text("environment").$type<Environment>().notNull(),
-    at: integer("at").notNull(),
-    messages: integer("messages").notNull(),
-    deliveries: integer("deliveries").notNull(),
-    failedDeliveries: integer("failed_deliveries").notNull(),
-  },
-  (table) => [primaryKey({ columns: [table.projectId, table.environment, table.at] })],
-);
+export const activityMinutes = sqliteTable("activity_minutes", {
+  projectId: text("project_id").notNull(),
+  environment: text("environment").$type<Environment>().notNull(),
+  at: integer("at").notNull(),
+  messages: integer("messages").notNull(),
+  deliveries: integer("deliveries").notNull(),
+  failedDeliveries: integer("failed_deliveries").notNull(),
+});
 
 export type ActivityRow = typeof activityMinutes.$inferSelect;
 export type ActivityCounts = Omit<ActivityRow, keyof Tenant>;

@@ -1,4 +1,4 @@
-import { index, integer, primaryKey, sqliteTable, text, unique } from "drizzle-orm/sqlite-core";
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type {
   DeliveryStatus,
   Environment,
@@ -7,46 +7,37 @@ import type {
   WebhookStatus,
 } from "../../../protocol/enums.ts";
 import type { LivekitEventType, WebhookEventType } from "../../../protocol/webhook-events.ts";
-import { projects } from "../../projects/project.table.ts";
 
-export const webhookEndpoints = sqliteTable(
-  "webhook_endpoints",
-  {
-    id: text("id").primaryKey(),
-    projectId: text("project_id")
-      .notNull()
-      .references(() => projects.id),
-    environment: text("environment").$type<Environment>().notNull(),
-    url: text("url").notNull(),
-    description: text("description"),
-    format: text("format").$type<WebhookFormat>().notNull().default("stoa"),
-    /** The key whose LiveKit secret signs events in LiveKit's format. */
-    apiKeyId: text("api_key_id"),
-    /** An empty list means every type, including types that are added later. */
-    events: text("events", { mode: "json" }).$type<(WebhookEventType | LivekitEventType)[]>().notNull().default([]),
-    status: text("status").$type<WebhookStatus>().notNull().default("ACTIVE"),
-    disabledReason: text("disabled_reason").$type<WebhookDisabledReason>(),
-    consecutiveFailures: integer("consecutive_failures").notNull().default(0),
-    /** Null once an attempt has succeeded. */
-    failingSince: integer("failing_since"),
-    /** Time of the oldest event that may be missing, until it is recovered. */
-    missedSince: integer("missed_since"),
-    sealedSecret: text("sealed_secret").notNull(),
-    sealedPreviousSecret: text("sealed_previous_secret"),
-    previousSecretUntil: integer("previous_secret_until"),
-    lastDeliveryAt: integer("last_delivery_at"),
-    createdAt: integer("created_at").notNull(),
-    updatedAt: integer("updated_at").notNull(),
-  },
-  (table) => [index("webhook_endpoints_by_project").on(table.projectId, table.id)],
-);
+export const webhookEndpoints = sqliteTable("webhook_endpoints", {
+  id: text("id").primaryKey(),
+  projectId: text("project_id").notNull(),
+  environment: text("environment").$type<Environment>().notNull(),
+  url: text("url").notNull(),
+  description: text("description"),
+  format: text("format").$type<WebhookFormat>().notNull().default("stoa"),
+  /** The key whose LiveKit secret signs events in LiveKit's format. */
+  apiKeyId: text("api_key_id"),
+  /** An empty list means every type, including types that are added later. */
+  events: text("events", { mode: "json" }).$type<(WebhookEventType | LivekitEventType)[]>().notNull().default([]),
+  status: text("status").$type<WebhookStatus>().notNull().default("ACTIVE"),
+  disabledReason: text("disabled_reason").$type<WebhookDisabledReason>(),
+  consecutiveFailures: integer("consecutive_failures").notNull().default(0),
+  /** Null once an attempt has succeeded. */
+  failingSince: integer("failing_since"),
+  /** Time of the oldest event that may be missing, until it is recovered. */
+  missedSince: integer("missed_since"),
+  sealedSecret: text("sealed_secret").notNull(),
+  sealedPreviousSecret: text("sealed_previous_secret"),
+  previousSecretUntil: integer("previous_secret_until"),
+  lastDeliveryAt: integer("last_delivery_at"),
+  createdAt: integer("created_at").notNull(),
+  updatedAt: integer("updated_at").notNull(),
+});
 
 export const webhookEvents = sqliteTable("webhook_events", {
   seq: integer("seq").primaryKey({ autoIncrement: true }),
   id: text("id").notNull().unique(),
-  projectId: text("project_id")
-    .notNull()
-    .references(() => projects.id),
+  projectId: text("project_id").notNull(),
   environment: text("environment").$type<Environment>().notNull(),
   type: text("type").notNull(),
   body: text("body").notNull(),
@@ -56,47 +47,30 @@ export const webhookEvents = sqliteTable("webhook_events", {
   createdAt: integer("created_at").notNull(),
 });
 
-export const webhookPeriods = sqliteTable(
-  "webhook_periods",
-  {
-    endpointId: text("endpoint_id")
-      .notNull()
-      .references(() => webhookEndpoints.id, { onDelete: "cascade" }),
-    startSeq: integer("start_seq").notNull(),
-    position: integer("position").notNull(),
-    endSeq: integer("end_seq"),
-  },
-  (table) => [primaryKey({ columns: [table.endpointId, table.startSeq] })],
-);
+export const webhookPeriods = sqliteTable("webhook_periods", {
+  endpointId: text("endpoint_id").notNull(),
+  startSeq: integer("start_seq").notNull(),
+  position: integer("position").notNull(),
+  endSeq: integer("end_seq"),
+});
 
 /** One attempt of a delivery, as the API shows it. */
 export type Attempt = { at: string; statusCode: number | null; durationMs: number; error: string | null };
 
-export const webhookDeliveries = sqliteTable(
-  "webhook_deliveries",
-  {
-    id: text("id").primaryKey(),
-    endpointId: text("endpoint_id")
-      .notNull()
-      .references(() => webhookEndpoints.id, { onDelete: "cascade" }),
-    eventId: text("event_id")
-      .notNull()
-      .references(() => webhookEvents.id, { onDelete: "cascade" }),
-    status: text("status").$type<DeliveryStatus>().notNull().default("PENDING"),
-    forced: integer("forced", { mode: "boolean" }).notNull().default(false),
-    attempts: text("attempts", { mode: "json" }).$type<Attempt[]>().notNull().default([]),
-    attemptCount: integer("attempt_count").notNull().default(0),
-    roundStart: integer("round_start").notNull().default(0),
-    nextAttemptAt: integer("next_attempt_at"),
-    lastError: text("last_error"),
-    createdAt: integer("created_at").notNull(),
-    deliveredAt: integer("delivered_at"),
-  },
-  (table) => [
-    unique().on(table.eventId, table.endpointId),
-    index("webhook_deliveries_by_endpoint").on(table.endpointId, table.id),
-  ],
-);
+export const webhookDeliveries = sqliteTable("webhook_deliveries", {
+  id: text("id").primaryKey(),
+  endpointId: text("endpoint_id").notNull(),
+  eventId: text("event_id").notNull(),
+  status: text("status").$type<DeliveryStatus>().notNull().default("PENDING"),
+  forced: integer("forced", { mode: "boolean" }).notNull().default(false),
+  attempts: text("attempts", { mode: "json" }).$type<Attempt[]>().notNull().default([]),
+  attemptCount: integer("attempt_count").notNull().default(0),
+  roundStart: integer("round_start").notNull().default(0),
+  nextAttemptAt: integer("next_attempt_at"),
+  lastError: text("last_error"),
+  createdAt: integer("created_at").notNull(),
+  deliveredAt: integer("delivered_at"),
+});
 
 export type EndpointRow = typeof webhookEndpoints.$inferSelect;
 export type EventRow = typeof webhookEvents.$inferSelect;
