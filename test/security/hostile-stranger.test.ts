@@ -66,7 +66,7 @@ test("a client that resets its connection after a request cannot make a forged a
   expect([...addresses].every((ip) => ip === "unknown" || ip === "127.0.0.2")).toBe(true);
 });
 
-test("a guessed key opens no HLS playlist, no segment and no metrics", async () => {
+test("a guessed key opens no HLS playlist and no segment, and a forged client address no metrics", async () => {
   const guesses = ["0".repeat(64), "a-b-c-d", "../../v1/projects", "%2e%2e", ""];
   for (const key of guesses) {
     for (const name of ["video.m3u8", "video-0.m4s", "video-init-0.mp4"]) {

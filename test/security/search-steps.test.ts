@@ -60,7 +60,7 @@ test("[18] each unit of work of the index changes only a few pages, whatever was
   expect(await found(crowded(59).slice(-2))).not.toEqual([]);
 }, 60_000);
 
-test("[18] a message that is edited or deleted while it is being indexed is found by its new text", async () => {
+test("[18] a message that is edited or deleted while it is being indexed is not found by its old text", async () => {
   await server.services.search.catchUp();
   const ids: string[] = [];
   for (let n = 0; n < 6; n++) ids.push(await send(`${crowded(100 + n)} ending${n}`));
