@@ -13,6 +13,8 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { RtcPeer } from "../../src/rtc-client/peer.ts";
+import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
 import { PROGRAM, stoa } from "../cli/stoa.ts";
 import { media } from "../features/recordings/ffmpeg.ts";
 import { Member } from "../nodes/remote/member.ts";
@@ -20,6 +22,7 @@ import { until } from "../nodes/remote/until.ts";
 import { makeCertificate } from "./certificate.ts";
 import { notifySocket } from "./notify-socket.ts";
 import { type Body, keyPath, prepareData, type Served, served } from "./served.ts";
+import { tcpPeerSocket } from "./tcp-peer-socket.ts";
 
 const work = mkdtempSync(join(tmpdir(), "stoa-live-upgrade-"));
 const OPTIONS = ["--media-workers", "1", "--public-ip", "127.0.0.1", "--chat-max-history-page-size", "1000"];
@@ -202,6 +205,56 @@ describe("stoa upgrade", () => {
     expect(readdirSync(join(dataDir, "older"))).toEqual([]);
     await fresh.ben.receives();
     expect((await server.call("GET", "/healthz")).status).toBe(200);
+  });
+
+  test("keeps what an encoder sends by WHIP, and a player that watches by WHEP over TCP", async () => {
+    await start();
+    const { id: roomId } = (await server.call("POST", "/v1/rooms", { name: crypto.randomUUID() })).body;
+    const open = async (kind: "whip" | "whep", openSocket?: typeof tcpPeerSocket) => {
+      const permissions = { publish: kind === "whip", subscribe: true };
+      const { body } = await server.call("POST", `/v1/rooms/${roomId}/rtc-tokens`, {
+        participantIdentity: kind,
+        permissions,
+      });
+      const headers = { authorization: `Bearer ${body.token}`, "content-type": "application/sdp" };
+      let location = "";
+      const negotiate = async ({ sdp }: { sdp: string }) => {
+        const response = await fetch(`${server.url}/${kind}/${roomId}`, { method: "POST", headers, body: sdp });
+        location = response.headers.get("location") ?? "";
+        return { sdp: await response.text(), tracks: [] };
+      };
+      const sections = [
+        { kind: "video" as const, direction: kind === "whip" ? ("sendonly" as const) : ("recvonly" as const) },
+      ];
+      const ref = { roomId: "", participantId: "", hostname: "0.0.0.0" };
+      const peer = await RtcPeer.create({
+        node: { negotiate },
+        ...ref,
+        sections,
+        ...(openSocket ? { openSocket } : {}),
+      });
+      await peer.connect(undefined, undefined);
+      return { peer, end: () => fetch(new URL(location, server.url), { method: "DELETE", headers }) };
+    };
+    const encoder = await open("whip");
+    const source = new RtpSource({ ssrc: 7, payloadType: 96, mid: "0" });
+    const sending = setInterval(() => source.sendFrame(encoder.peer, true), 40);
+    const player = await open("whep", tcpPeerSocket);
+    const receives = async () => {
+      const before = player.peer.mediaIn;
+      await until(() => player.peer.mediaIn >= before + 10);
+    };
+    await receives();
+    expect((await upgrade()).code).toBe(0);
+    await receives();
+    const { body } = await server.call("GET", `/v1/rooms/${roomId}/participants`);
+    expect((body.data ?? body).map(({ identity }: Body) => identity).sort()).toEqual(["whep", "whip"]);
+    clearInterval(sending);
+    for (const one of [player, encoder]) {
+      expect((await one.end()).status).toBe(204);
+      one.peer.close();
+    }
+    expect(await server.child.exited).toBe(0);
   });
 
   test("goes on recording into the same files, and the newer process completes them", async () => {
