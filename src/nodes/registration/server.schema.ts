@@ -68,7 +68,7 @@ export const FleetMetrics = t.Object({
 });
 
 const link = {
-  servers: t.Tuple([t.String(), t.String()], { examples: [["eu1", "us1"]] }),
+  servers: t.Array(t.String(), { minItems: 2, maxItems: 2, examples: [["eu1", "us1"]] }),
   state: nullable(oneOf(LINK_STATES)),
   rttMs: figure,
   lossPercent: nullable(

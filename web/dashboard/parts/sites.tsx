@@ -3,7 +3,7 @@ import { Badge } from "./states.tsx";
 
 type Site = { serverName: string; region: string; participants: number | null };
 export type Link = {
-  servers: [string, string];
+  servers: string[];
   state: "up" | "silent" | "down" | null;
   rttMs: number | null;
   lossPercent: number | null;
