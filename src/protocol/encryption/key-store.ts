@@ -53,9 +53,13 @@ export class KeyStore {
       const { ring, ratchets } = this.#opening(identity);
       return decryptFrame(ring, frame, ratchets);
     };
-    const result = await attempt();
-    // The right key may be on its way into the place of another one: it takes 100,000 rounds to derive from a passphrase.
-    if (result === "wrong-key" && this.#pending > 0) return this.#applied.then(attempt);
+    const isKeyless = (outcome: unknown) => outcome === "wrong-key" || outcome === "unknown-key";
+    let result = await attempt();
+    // The key may be on its way: it takes 100,000 rounds to derive from a passphrase, which is seconds on a busy machine.
+    if (isKeyless(result) && this.#pending > 0) {
+      await this.#applied;
+      result = await attempt();
+    }
     if (result !== "unknown-key") return result;
     let late: typeof result | Awaited<ReturnType<typeof attempt>> = result;
     await this.#waitForKey(identity, async () => {
@@ -82,6 +86,7 @@ export class KeyStore {
     const { iv, keyIndex = 0, value } = content;
     if (!value || iv?.length !== IV_BYTES) return null;
     const isKnown = () => this.#opening(identity).ring.get(keyIndex) !== undefined;
+    if (!isKnown()) await this.#applied;
     if (!isKnown()) await this.#waitForKey(identity, async () => isKnown());
     const { ring, ratchets } = this.#opening(identity);
     return tryRatchets(ring, keyIndex, ratchets, async (key) => {

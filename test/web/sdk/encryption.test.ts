@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import { decryptFrame, encryptFrame, type Frame } from "../../../src/protocol/encryption/frame-cipher.ts";
 import {
   escapeStartCodes,
@@ -244,6 +244,26 @@ describe("[encryption] a key store", () => {
     expect(await receiver.decrypt("ada", frame(sealed))).toBe("wrong-key");
     void receiver.apply({ type: "key", identity: null, index: 0, material: "right" });
     expect(hex((await receiver.decrypt("ada", frame(sealed))) as Uint8Array)).toBe(hex(FRAMES.VP8.bytes));
+  });
+
+  test("a frame waits for its first key while that is being imported, however long it takes", async () => {
+    const sealed = (await (await storeWith(null, "right")).encrypt(frame(FRAMES.VP8.bytes))) ?? FRAMES.VP8.bytes;
+    const importKey = crypto.subtle.importKey.bind(crypto.subtle);
+    // Longer than a frame waits for a key that nobody has announced.
+    const slow = spyOn(crypto.subtle, "importKey").mockImplementation((async (
+      ...args: Parameters<typeof importKey>
+    ) => {
+      await Bun.sleep(1_200);
+      return importKey(...args);
+    }) as typeof importKey);
+    try {
+      const receiver = new KeyStore();
+      void receiver.apply({ type: "key", identity: null, index: 0, material: "right" });
+      const outcomes = await Promise.all([1, 2].map(() => receiver.decrypt("ada", frame(sealed))));
+      expect(outcomes.map((plain) => hex(plain as Uint8Array))).toEqual([1, 2].map(() => hex(FRAMES.VP8.bytes)));
+    } finally {
+      slow.mockRestore();
+    }
   });
 
   test("frames under the key before a ratchet can still be decrypted, and keys that were removed cannot", async () => {
