@@ -35,7 +35,7 @@ const MAX_TEXT_CHARACTERS = 300;
  * Sends due deliveries. A delivery stays in the database until its outcome is saved, so that an attempt that a crash
  * interrupts is repeated.
  */
-export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps, random = Math.random) {
+export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps) {
   const { config, log, metrics, now, timers, write } = runtime;
   const { store, subscriptions, chat, vapid, fanOut } = deps;
   const attempts = metrics.counter("stoa_push_attempts_total", "Web Push attempts by outcome", ["outcome"]);
@@ -159,7 +159,7 @@ export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps, ran
     }
     const attemptCount = delivery.attemptCount + 1;
     const retryAfterMs = outcome.kind === "answered" ? outcome.retryAfterMs : null;
-    const nextAt = now() + (retryAfterMs ?? backoffMs(attemptCount, config.WEBHOOK_BACKOFF_BASE_MS, random()));
+    const nextAt = now() + (retryAfterMs ?? backoffMs(attemptCount, config.WEBHOOK_BACKOFF_BASE_MS, Math.random()));
     // A push service that rejected a push would reject it again, and a late ring is of no use.
     const isRefused = status >= 400 && status < 500 && status !== 429 && status !== 401 && status !== 403;
     if (isRefused || attemptCount >= config.WEBHOOK_MAX_ATTEMPTS || nextAt >= delivery.expiresAt) {

@@ -12,14 +12,14 @@ export type StorageQuota = ReturnType<typeof storageQuota>;
  * Limits what users store: the quotas of project and user, and the reserve of the disk. The reserve keeps messages,
  * logins and deletions working when there is no space for another file.
  */
-export function storageQuota({ config, db }: Runtime, free = () => freeBytes(config.DATA_DIR)) {
+export function storageQuota({ config, db }: Runtime) {
   const usage = storageUsageStore(db);
   const { STORAGE_MAX_PROJECT_BYTES: perProject, STORAGE_MAX_USER_BYTES: perUser } = config;
   /** Bytes of uploads that are not on disk yet. */
   let reserved = 0;
 
   function requireFree(bytes: number): void {
-    if (free() - reserved - bytes >= config.STORAGE_MIN_FREE_BYTES) return;
+    if (freeBytes(config.DATA_DIR) - reserved - bytes >= config.STORAGE_MIN_FREE_BYTES) return;
     throw new ApiError("SVC_STORAGE_FULL", "The server's disk has no space for this.");
   }
 

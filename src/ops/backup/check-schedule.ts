@@ -12,7 +12,6 @@ const LAST_CHECK = "last-database-check";
 export function databaseCheck(
   { config, db, log, metrics, write }: Runtime,
   health: Pick<DatabaseHealth, "checked">,
-  check: typeof checkDatabaseInThread = checkDatabaseInThread,
 ): Job {
   const stopping = new AbortController();
   const lastAt = () => Number(storedValue(db, LAST_CHECK) ?? 0);
@@ -26,7 +25,7 @@ export function databaseCheck(
     async runDue(now) {
       if (now - lastAt() < DAY_MS) return;
       const startedAt = performance.now();
-      const damage = await check(databasePath(config), stopping.signal);
+      const damage = await checkDatabaseInThread(databasePath(config), stopping.signal);
       health.checked(damage);
       if (damage !== null) return;
       log.info({ ms: Math.round(performance.now() - startedAt) }, "database: all pages checked");

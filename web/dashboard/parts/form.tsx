@@ -77,6 +77,12 @@ export function Select<T extends string>({ value, onValue, options, label, ...re
   );
 }
 
+/** The options of a filter, the first of which shows everything. */
+export const filterOptions = <T extends string>(all: string, values: readonly T[], text: (value: T) => string) => [
+  { value: "" as const, label: all },
+  ...values.map((value) => ({ value, label: text(value) })),
+];
+
 type CheckProps = { checked: boolean; onChecked: (checked: boolean) => void; disabled?: boolean; children: string };
 
 export function Check({ checked, onChecked, disabled, children }: CheckProps) {
@@ -152,6 +158,24 @@ export function FormProblem({ form }: { form: Submit }) {
   );
 }
 
+type FormPart = { form: Submit; children: string };
+
+export const SubmitButton = ({ form, children }: FormPart) => (
+  <button type="submit" class="button primary" disabled={form.busy}>
+    {children}
+  </button>
+);
+
+/** What the server refused, and the button. */
+export const FormEnd = ({ form, children }: FormPart) => (
+  <>
+    <FormProblem form={form} />
+    <div class="actions">
+      <SubmitButton form={form}>{children}</SubmitButton>
+    </div>
+  </>
+);
+
 type FormDialogProps = {
   title: string;
   action: string;
@@ -166,12 +190,7 @@ export function FormDialog({ title, action, form, onClose, children }: FormDialo
     <Dialog title={title} onClose={onClose}>
       <form class="stack" onSubmit={form.onSubmit}>
         {children}
-        <FormProblem form={form} />
-        <div class="actions">
-          <button type="submit" class="button primary" disabled={form.busy}>
-            {action}
-          </button>
-        </div>
+        <FormEnd form={form}>{action}</FormEnd>
       </form>
     </Dialog>
   );

@@ -4,7 +4,7 @@ import { useList } from "../../live.ts";
 import { Action } from "../../parts/action.tsx";
 import { ConfirmButton } from "../../parts/confirm.tsx";
 import { Field } from "../../parts/field.tsx";
-import { FormProblem, TextInput, useSubmit } from "../../parts/form.tsx";
+import { FormEnd, TextInput, useSubmit } from "../../parts/form.tsx";
 import { BrowserName } from "../../parts/frame/browser.tsx";
 import { NewPasswordField, PasswordField } from "../../parts/frame/credentials.tsx";
 import { List } from "../../parts/list.tsx";
@@ -42,12 +42,7 @@ function Name() {
       <Field label="Name" error={form.problem("name")}>
         <TextInput maxLength={80} autocomplete="name" value={name} onValue={setName} />
       </Field>
-      <FormProblem form={form} />
-      <div class="actions">
-        <button type="submit" class="button primary" disabled={form.busy}>
-          Save
-        </button>
-      </div>
+      <FormEnd form={form}>Save</FormEnd>
     </form>
   );
 }
@@ -72,12 +67,7 @@ function Password() {
         onValue={setCurrent}
       />
       <NewPasswordField form={form} label="New password" name="newPassword" value={newPassword} onValue={setNew} />
-      <FormProblem form={form} />
-      <div class="actions">
-        <button type="submit" class="button primary" disabled={form.busy}>
-          Change the password
-        </button>
-      </div>
+      <FormEnd form={form}>Change the password</FormEnd>
     </form>
   );
 }

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { api, request } from "../../api.ts";
 import { takeToken } from "../../one-time-token.ts";
-import { FormProblem, useSubmit } from "../../parts/form.tsx";
+import { FormProblem, SubmitButton, useSubmit } from "../../parts/form.tsx";
 import { EmailField, NewPasswordField } from "../../parts/frame/credentials.tsx";
 import { SignedOutPage } from "../../parts/frame/signed-out-page.tsx";
 import { toastDone } from "../../parts/toast.tsx";
@@ -31,9 +31,7 @@ function AskForLink() {
         <form class="stack" onSubmit={form.onSubmit}>
           <EmailField form={form} value={email} onValue={setEmail} />
           <FormProblem form={form} />
-          <button type="submit" class="button primary" disabled={form.busy}>
-            Send me a link
-          </button>
+          <SubmitButton form={form}>Send me a link</SubmitButton>
         </form>
       )}
       <p class="small">
@@ -56,9 +54,7 @@ function NewPassword({ token }: { token: string }) {
       <form class="stack" onSubmit={form.onSubmit}>
         <NewPasswordField form={form} label="New password" value={password} onValue={setPassword} />
         <FormProblem form={form} />
-        <button type="submit" class="button primary" disabled={form.busy}>
-          Save and sign in
-        </button>
+        <SubmitButton form={form}>Save and sign in</SubmitButton>
       </form>
     </SignedOutPage>
   );

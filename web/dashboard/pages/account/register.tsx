@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { api, request } from "../../api.ts";
 import { Field } from "../../parts/field.tsx";
-import { FormProblem, TextInput, useSubmit } from "../../parts/form.tsx";
+import { FormProblem, SubmitButton, TextInput, useSubmit } from "../../parts/form.tsx";
 import { EmailField, NewPasswordField } from "../../parts/frame/credentials.tsx";
 import { Providers } from "../../parts/frame/providers.tsx";
 import { SignedOutPage } from "../../parts/frame/signed-out-page.tsx";
@@ -67,9 +67,7 @@ export function RegisterForm({ email: invited, inviteToken, onDone, children }: 
         </Field>
         <NewPasswordField form={form} label="Password" value={password} onValue={setPassword} />
         <FormProblem form={form} />
-        <button type="submit" class="button primary" disabled={form.busy}>
-          Create the account
-        </button>
+        <SubmitButton form={form}>Create the account</SubmitButton>
       </form>
       {children}
     </>

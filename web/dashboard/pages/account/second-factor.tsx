@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { api, request } from "../../api.ts";
 import { usePolling } from "../../live.ts";
 import { Field } from "../../parts/field.tsx";
-import { FormProblem, TextInput, useSubmit } from "../../parts/form.tsx";
+import { FormProblem, SubmitButton, TextInput, useSubmit } from "../../parts/form.tsx";
 import { SignedOutPage } from "../../parts/frame/signed-out-page.tsx";
 import { Loaded } from "../../parts/states.tsx";
 import { adoptSession, missingFactor, signOut } from "../../session.ts";
@@ -36,9 +36,7 @@ function PasskeyStep() {
   return (
     <form class="stack" onSubmit={form.onSubmit}>
       <FormProblem form={form} />
-      <button type="submit" class="button primary" disabled={form.busy}>
-        Use a passkey
-      </button>
+      <SubmitButton form={form}>Use a passkey</SubmitButton>
     </form>
   );
 }

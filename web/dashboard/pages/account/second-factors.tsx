@@ -4,7 +4,7 @@ import { encode } from "uqr";
 import { api, request } from "../../api.ts";
 import { usePolling } from "../../live.ts";
 import { Field } from "../../parts/field.tsx";
-import { FormProblem, TextInput, useSubmit } from "../../parts/form.tsx";
+import { FormEnd, FormProblem, TextInput, useSubmit } from "../../parts/form.tsx";
 import { browserName } from "../../parts/frame/browser.tsx";
 import { PasswordField } from "../../parts/frame/credentials.tsx";
 import { Loaded } from "../../parts/states.tsx";
@@ -156,12 +156,7 @@ function ConfirmTotp({ setup, onConfirmed }: { setup: TotpSetup; onConfirmed: (c
       <Field label="Code" hint="The six digits that the app shows now." error={form.problem("code")}>
         <TextInput autocomplete="one-time-code" required maxLength={32} value={code} onValue={setCode} />
       </Field>
-      <FormProblem form={form} />
-      <div class="actions">
-        <button type="submit" class="button primary" disabled={form.busy}>
-          Confirm
-        </button>
-      </div>
+      <FormEnd form={form}>Confirm</FormEnd>
     </form>
   );
 }

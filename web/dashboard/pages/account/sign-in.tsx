@@ -2,7 +2,7 @@ import { browserSupportsWebAuthn, startAuthentication } from "@simplewebauthn/br
 import { useState } from "preact/hooks";
 import { api, request } from "../../api.ts";
 import { usePolling } from "../../live.ts";
-import { FormProblem, useSubmit } from "../../parts/form.tsx";
+import { FormProblem, SubmitButton, useSubmit } from "../../parts/form.tsx";
 import { EmailField, PasswordField } from "../../parts/frame/credentials.tsx";
 import { Providers } from "../../parts/frame/providers.tsx";
 import { SignedOutPage } from "../../parts/frame/signed-out-page.tsx";
@@ -78,9 +78,7 @@ export function SignInForm() {
           {resent ? "Sent. Check your mail." : "Send the confirmation again"}
         </button>
       )}
-      <button type="submit" class="button primary" disabled={form.busy}>
-        Sign in
-      </button>
+      <SubmitButton form={form}>Sign in</SubmitButton>
     </form>
   );
 }

@@ -6,7 +6,7 @@ import { useList, usePolling } from "../../live.ts";
 import { Action } from "../../parts/action.tsx";
 import { ConfirmButton } from "../../parts/confirm.tsx";
 import { Field } from "../../parts/field.tsx";
-import { FormProblem, Select, TextArea, useSubmit } from "../../parts/form.tsx";
+import { FormEnd, Select, TextArea, useSubmit } from "../../parts/form.tsx";
 import { Badge, humanize, Loaded } from "../../parts/states.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { toastDone } from "../../parts/toast.tsx";
@@ -170,12 +170,7 @@ function WordForm({ lists }: { lists: Lists }) {
           <TextArea rows={8} value={report} onValue={setReport} />
         </Field>
       </div>
-      <FormProblem form={form} />
-      <div class="actions">
-        <button type="submit" class="button primary" disabled={form.busy}>
-          Save
-        </button>
-      </div>
+      <FormEnd form={form}>Save</FormEnd>
     </form>
   );
 }

@@ -5,7 +5,7 @@ import { api, request } from "../../api.ts";
 import { usePolling } from "../../live.ts";
 import { newKey } from "../../new-key.ts";
 import { Field } from "../../parts/field.tsx";
-import { FormDialog, FormProblem, type Submit, TextInput, useSubmit } from "../../parts/form.tsx";
+import { FormDialog, FormEnd, type Submit, TextInput, useSubmit } from "../../parts/form.tsx";
 import { Badge, humanize, Loaded, PageHead } from "../../parts/states.tsx";
 
 /** The user's projects, or a form for the first one. */
@@ -78,12 +78,7 @@ function FirstProject() {
       <Field label="Name" error={form.problem("name")} hint={HINT}>
         <TextInput required maxLength={80} value={name} onValue={setName} />
       </Field>
-      <FormProblem form={form} />
-      <div class="actions">
-        <button type="submit" class="button primary" disabled={form.busy}>
-          Create the project
-        </button>
-      </div>
+      <FormEnd form={form}>Create the project</FormEnd>
     </form>
   );
 }

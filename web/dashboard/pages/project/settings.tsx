@@ -3,7 +3,7 @@ import { useLocation } from "preact-iso";
 import { request } from "../../api.ts";
 import { ConfirmButton } from "../../parts/confirm.tsx";
 import { Field } from "../../parts/field.tsx";
-import { Check, FormProblem, TextArea, TextInput, useSubmit } from "../../parts/form.tsx";
+import { Check, FormEnd, FormProblem, SubmitButton, TextArea, TextInput, useSubmit } from "../../parts/form.tsx";
 import { Id } from "../../parts/id.tsx";
 import { Details, PageHead } from "../../parts/states.tsx";
 import { toastDone } from "../../parts/toast.tsx";
@@ -63,12 +63,7 @@ function Name({ project }: { project: OpenProject }) {
       <p class="quiet small">
         Id <Id>{project.id}</Id>
       </p>
-      <FormProblem form={form} />
-      <div class="actions">
-        <button type="submit" class="button primary" disabled={form.busy}>
-          Save
-        </button>
-      </div>
+      <FormEnd form={form}>Save</FormEnd>
     </form>
   );
 }
@@ -98,9 +93,7 @@ function Origins({ project }: { project: OpenProject }) {
       </Check>
       {wrong === undefined && <FormProblem form={form} />}
       <div class="actions">
-        <button type="submit" class="button primary" disabled={form.busy}>
-          Save the origins
-        </button>
+        <SubmitButton form={form}>Save the origins</SubmitButton>
       </div>
     </form>
   );

@@ -4,7 +4,7 @@ import { useFilter } from "../../address.ts";
 import { requestPage } from "../../api.ts";
 import { useList } from "../../live.ts";
 import { Encrypted } from "../../parts/encrypted.tsx";
-import { Select, TextInput } from "../../parts/form.tsx";
+import { filterOptions, Select, TextInput } from "../../parts/form.tsx";
 import { List } from "../../parts/list.tsx";
 import { countText } from "../../parts/numbers.ts";
 import { RoomName } from "../../parts/room-name.tsx";
@@ -53,28 +53,19 @@ export function Calls() {
               label="Status"
               value={status}
               onValue={setStatus}
-              options={[
-                { value: "", label: "Any status" },
-                ...CALL_STATUSES.map((value) => ({ value, label: humanize(value) })),
-              ]}
+              options={filterOptions("Any status", CALL_STATUSES, humanize)}
             />
             <Select
               label="Quality"
               value={quality}
               onValue={setQuality}
-              options={[
-                { value: "", label: "Any quality" },
-                ...QUALITIES.map((value) => ({ value, label: humanize(value) })),
-              ]}
+              options={filterOptions("Any quality", QUALITIES, humanize)}
             />
             <Select
               label="Verdict"
               value={cause}
               onValue={setCause}
-              options={[
-                { value: "", label: "Any verdict" },
-                ...VERDICT_CAUSES.map((value) => ({ value, label: verdictText(value) })),
-              ]}
+              options={filterOptions("Any verdict", VERDICT_CAUSES, verdictText)}
             />
             <span class="row dates">
               <span aria-hidden="true">From</span>

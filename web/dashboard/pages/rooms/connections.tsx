@@ -2,7 +2,7 @@ import { CONNECTION_STATES, type ConnectionState } from "../../../../src/protoco
 import { useFilter } from "../../address.ts";
 import { requestPage } from "../../api.ts";
 import { useList } from "../../live.ts";
-import { Select } from "../../parts/form.tsx";
+import { filterOptions, Select } from "../../parts/form.tsx";
 import { List } from "../../parts/list.tsx";
 import { RoomName } from "../../parts/room-name.tsx";
 import { Badge, humanize, PageHead } from "../../parts/states.tsx";
@@ -37,10 +37,7 @@ export function Connections() {
               label="State"
               value={state}
               onValue={setState}
-              options={[
-                { value: "", label: "Any state" },
-                ...CONNECTION_STATES.map((value) => ({ value, label: humanize(value) })),
-              ]}
+              options={filterOptions("Any state", CONNECTION_STATES, humanize)}
             />
             {roomId !== "" && (
               <button type="button" class="button" onClick={() => setRoomId("")}>

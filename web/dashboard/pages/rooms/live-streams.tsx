@@ -6,7 +6,7 @@ import { request, requestPage } from "../../api.ts";
 import { useList } from "../../live.ts";
 import { useDescription } from "../../parts/call/stream-fields.tsx";
 import { Field } from "../../parts/field.tsx";
-import { FormDialog, Select, TextInput, useSubmit } from "../../parts/form.tsx";
+import { FormDialog, filterOptions, Select, TextInput, useSubmit } from "../../parts/form.tsx";
 import { List } from "../../parts/list.tsx";
 import { countText } from "../../parts/numbers.ts";
 import { Badge, humanize, PageHead } from "../../parts/states.tsx";
@@ -41,10 +41,7 @@ export function LiveStreams() {
             label="Status"
             value={status}
             onValue={setStatus}
-            options={[
-              { value: "", label: "Any status" },
-              ...LIVE_STREAM_STATUSES.map((value) => ({ value, label: humanize(value) })),
-            ]}
+            options={filterOptions("Any status", LIVE_STREAM_STATUSES, humanize)}
           />
         }
         empty="No live streams yet. Each one has its own room and chat."

@@ -6,7 +6,7 @@ import { request, requestPage } from "../../api.ts";
 import { useList, usePolling } from "../../live.ts";
 import { Action } from "../../parts/action.tsx";
 import { ConfirmButton } from "../../parts/confirm.tsx";
-import { Select } from "../../parts/form.tsx";
+import { filterOptions, Select } from "../../parts/form.tsx";
 import { ShownOnce } from "../../parts/frame/shown-once.tsx";
 import { Id } from "../../parts/id.tsx";
 import { List } from "../../parts/list.tsx";
@@ -127,10 +127,7 @@ function Deliveries({ webhookId }: { webhookId: string }) {
           label="Status"
           value={status}
           onValue={setStatus}
-          options={[
-            { value: "", label: "Any status" },
-            ...DELIVERY_STATUSES.map((value) => ({ value, label: humanize(value) })),
-          ]}
+          options={filterOptions("Any status", DELIVERY_STATUSES, humanize)}
         />
       }
       empty="No deliveries yet."
