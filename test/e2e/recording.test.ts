@@ -1,4 +1,4 @@
-// runs: alone
+// runs: quiet
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-// runs: alone
+// runs: quiet
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import {
   chmodSync,

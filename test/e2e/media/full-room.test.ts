@@ -1,4 +1,4 @@
-// runs: alone
+// runs: quiet
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";

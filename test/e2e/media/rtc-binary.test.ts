@@ -1,4 +1,4 @@
-// runs: alone
+// runs: quiet
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
