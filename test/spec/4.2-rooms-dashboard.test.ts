@@ -30,7 +30,7 @@ describe("[4.2] rooms in the dashboard", () => {
   test("one room is read by its id with its participants, whatever its environment", async () => {
     const { body: room } = await create("by-id", "?environment=PRODUCTION");
     const { status, body } = await server.call("GET", `${path}/${room.id}`, { key: viewer });
-    expect([status, body]).toEqual([200, { ...room, participants: [] }]);
+    expect([status, body]).toEqual([200, { ...room, participants: [], links: [] }]);
     expect((await server.call("GET", `${path}/nothing`, { key: viewer })).body.code).toBe("SVC_ROOM_NOT_FOUND");
   });
 

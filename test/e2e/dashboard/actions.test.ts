@@ -118,6 +118,8 @@ describe("[8] webhooks", () => {
     await loaded(page);
     expect(await button("Rotate the secret").count()).toBe(0);
     await confirmed("Delete", "Delete");
+    // The list follows; it would come after the address that the next test opens.
+    await button("Add an endpoint").waitFor();
   }, 180_000);
 
   test("an endpoint shows its secret once, is tested, edited, rotated, disabled, enabled and deleted", async () => {
