@@ -69,6 +69,7 @@ const FROM_BINARY = [
   "gateways/livekit",
   "nodes/remote",
   "ops",
+  "security",
   "web/docs",
   "web/package",
 ];
