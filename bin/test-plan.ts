@@ -1,18 +1,13 @@
 /**
  * Which tests run when, beside what, and which programs they need. What holds for a folder stands here; a file that differs
- * from its folder says so in its first lines: `// suite: all`, `// suite: soak`, `// runs: quiet`, `// runs: alone`, `// needs: gcc libssl-dev`.
+ * from its folder says so in its first lines: `// suite: all`, `// suite: soak`, `// runs: alone`, `// needs: gcc libssl-dev`.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** `default` runs in `bin/test`, `all` in `bin/test --all`, `soak` (long rounds and matrices) in `bin/test --soak`. */
 export type Suite = "default" | "all" | "soak";
-/**
- * Beside how much a file runs: `quiet` measures how smoothly something runs, so it runs after the others, beside one more such
- * file at most; `alone` loads the machine on purpose, and runs last with nothing beside it.
- */
-export type Company = "any" | "quiet" | "alone";
-export type TestFile = { path: string; folder: string; suite: Suite; company: Company; needs: string[] };
+export type TestFile = { path: string; folder: string; suite: Suite; alone: boolean; needs: string[] };
 
 /** How the tests of a folder run, where they do not run like all others. */
 type Kind = {
@@ -20,8 +15,8 @@ type Kind = {
   onlyAll?: true;
   /** Starts browsers, programs or whole servers: each test may take three minutes instead of half of one. */
   slow?: true;
-  /** Beside how much the folder runs; `any` where nothing is said. */
-  company?: Company;
+  /** Measures how smoothly something runs, or loads the machine on purpose: runs last, with nothing beside it. */
+  alone?: true;
   /** Waits for most of its time, for leases, resume windows or certificates: runs as a third, beside two that compute. */
   waits?: true;
   /** Drives a browser: at most one such folder runs at a time, as two cores bear no more. */
@@ -39,8 +34,8 @@ const KINDS: Record<string, Kind> = {
   "e2e/binary": { slow: true },
   "e2e/faults": { onlyAll: true, slow: true },
   "e2e/journey": { slow: true, browser: true },
-  "e2e/networks": { onlyAll: true, slow: true, company: "quiet", ownNetwork: true },
-  "e2e/verdicts": { onlyAll: true, slow: true, company: "quiet", ownNetwork: true },
+  "e2e/networks": { onlyAll: true, slow: true, alone: true, ownNetwork: true },
+  "e2e/verdicts": { onlyAll: true, slow: true, alone: true, ownNetwork: true },
   e2e: { onlyAll: true, slow: true, browser: true },
   "features/recordings": { onlyAll: true, slow: true },
   foreign: { onlyAll: true, slow: true, browser: true, ownNetwork: true },
@@ -149,13 +144,12 @@ function describeTest(root: string, path: string): TestFile {
   const folder = folderOf(path);
   const head = readFileSync(join(root, path), "utf8").slice(0, 400);
   const own = /^\/\/ suite: (all|soak)$/m.exec(head)?.[1] as Suite | undefined;
-  const company = /^\/\/ runs: (quiet|alone)$/m.exec(head)?.[1] as Company | undefined;
   const needs = /^\/\/ needs: (.+)$/m.exec(head)?.[1]?.split(" ") ?? [];
   return {
     path,
     folder,
     suite: own ?? (kindOf(folder).onlyAll ? "all" : "default"),
-    company: company ?? kindOf(folder).company ?? "any",
+    alone: kindOf(folder).alone ?? /^\/\/ runs: alone$/m.test(head),
     needs: [...new Set([...(PACKAGES[folder] ?? []), ...needs])],
   };
 }

@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { buildWeb } from "./build-web.ts";
 import { installPackages, isMissing } from "./debian-packages.ts";
-import { type Company, findTests, kindOf, type Suite, startsFromBinary, type TestFile } from "./test-plan.ts";
+import { findTests, kindOf, type Suite, startsFromBinary, type TestFile } from "./test-plan.ts";
 import { run, runFiles } from "./test-run.ts";
 
 const ROOT = join(import.meta.dir, "..");
@@ -34,7 +34,7 @@ const FIRST_DURATIONS: Record<string, number> = {
   "features/recordings": 100,
   sfu: 90,
   spec: 80,
-  "e2e/media (quiet)": 100,
+  "e2e (alone)": 80,
   "web/package": 80,
   security: 75,
   "features/chat": 50,
@@ -94,11 +94,12 @@ const lint =
 const binary = await build();
 await lint;
 
-const [shared, quiet, alone] = [processesIn("any"), processesIn("quiet"), processesIn("alone")];
+const shared = processesOf(tests.filter(({ alone }) => !alone));
+const alone = processesOf(tests.filter(({ alone }) => alone));
 const browsers = shared.filter(({ folder }) => kindOf(folder).browser);
 const waiting = shared.filter(({ folder }) => kindOf(folder).waits);
 const others = shared.filter(({ folder }) => !kindOf(folder).browser && !kindOf(folder).waits);
-const processes = shared.length + quiet.length + alone.length;
+const processes = shared.length + alone.length;
 let begun = 0;
 await Promise.all([
   Promise.resolve(types).then(async () => {
@@ -109,7 +110,6 @@ await Promise.all([
   runEach(others).then(() => runEach(waiting)),
   runEach(waiting),
 ]);
-await Promise.all([runEach(quiet), runEach(quiet)]);
 await runEach(alone);
 if (values.retry && failures.length <= MAX_RETRIED_FILES) await retryFailures();
 report();
@@ -146,10 +146,9 @@ async function build(): Promise<string | null> {
 }
 
 /** One process for each folder; the longest of the last run come first. */
-function processesIn(company: Company): TestProcess[] {
-  const files = tests.filter((test) => test.company === company);
-  return [...Map.groupBy(files, ({ folder }) => folder)]
-    .map(([folder, files]) => ({ name: company === "any" ? folder : `${folder} (${company})`, folder, files }))
+function processesOf(tests: TestFile[]): TestProcess[] {
+  return [...Map.groupBy(tests, ({ folder }) => folder)]
+    .map(([folder, files]) => ({ name: files[0]?.alone ? `${folder} (alone)` : folder, folder, files }))
     .sort((a, b) => secondsOf(b) - secondsOf(a));
 }
 

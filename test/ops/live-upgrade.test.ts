@@ -1,4 +1,4 @@
-// runs: quiet
+// runs: alone
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import {
   chmodSync,

@@ -1,4 +1,4 @@
-// runs: quiet
+// runs: alone
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";

@@ -1,4 +1,4 @@
-// runs: quiet
+// runs: alone
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
