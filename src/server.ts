@@ -95,10 +95,10 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   // With a commit log no other process may write, and this server uses different connections for writes and reads.
   if (cluster === null) {
     const unwatch = watchForeignCommits(runtime.db.$client, runtime, () => {
+      runtime.bus.emit("changedElsewhere", {});
       if (acceptForeignPages(runtime.db.$client)) {
         log.warn({}, "database: another program writes to it, pages are no longer verified");
       }
-      runtime.bus.emit("changedElsewhere", {});
     });
     lifecycle.started("foreign commits", unwatch);
   } else measureCluster(runtime.metrics, cluster);

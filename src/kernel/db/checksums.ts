@@ -119,8 +119,13 @@ const FRAME_HEADER_BYTES = 24;
 
 /** Whether the write-ahead log has a page with the checksum that it had when another program read it from the database. */
 function hasForeignPages(log: string): boolean {
-  if (!existsSync(log)) return false;
-  const fd = openSync(log, "r");
+  let fd: number;
+  try {
+    fd = openSync(log, "r");
+  } catch {
+    // There is no log, or no descriptor is left: the next commit of another process looks again.
+    return false;
+  }
   try {
     const header = Buffer.alloc(WAL_HEADER_BYTES);
     if (readSync(fd, header, 0, WAL_HEADER_BYTES, 0) < WAL_HEADER_BYTES) return false;
