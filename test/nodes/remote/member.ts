@@ -57,10 +57,12 @@ export class Member {
     this.#sending = setInterval(() => source.sendFrame(peer, true), 40);
   }
 
+  /** Receives the video of a participant. */
   async watch(publisher: string): Promise<void> {
     const track = await until(() => {
-      const known = this.client.ack?.participants.find(({ identity }) => identity === publisher)?.tracks[0];
-      return known ?? this.of("track.published").find(({ identity }) => identity === publisher)?.track;
+      const known = this.client.ack?.participants.find(({ identity }) => identity === publisher)?.tracks ?? [];
+      const announced = this.of("track.published").filter(({ identity }) => identity === publisher);
+      return [...known, ...announced.map(({ track }) => track)].find(({ kind }) => kind === "video");
     });
     const peer = await this.#media("recvonly");
     await peer.connect([], [{ mid: "0", trackId: track.id }]);
