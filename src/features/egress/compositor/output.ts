@@ -2,10 +2,9 @@
 
 import { rename, rm } from "node:fs/promises";
 import { createInterface } from "node:readline";
-import type { LoopbackRelay } from "../../../kernel/net/loopback-relay.ts";
 import { type FfmpegPipe, pipeThrough, QUIET } from "./ffmpeg-pipe.ts";
 import type { OutputReport, OutputTarget, SegmentsTarget, StreamTarget } from "./messages.ts";
-import { openRtmpRelay } from "./rtmp-relay.ts";
+import { openRtmpRelay, type RtmpRelay } from "./rtmp-relay.ts";
 
 /** Some seconds of video: a receiver that is further behind does not catch up. */
 const MAX_WAITING_BYTES = 8 * 1024 * 1024;
@@ -15,7 +14,7 @@ const END_WITHIN_MS = 10_000;
 const WITHOUT_ADTS = ["-bsf:a", "aac_adtstoasc"];
 const FRAGMENTED = "+frag_keyframe+empty_moov+default_base_moof";
 
-type Command = { parameters: string[]; secrets: string[]; relay: LoopbackRelay | null };
+type Command = { parameters: string[]; secrets: string[]; relay: RtmpRelay | null };
 
 export class Output {
   readonly target: OutputTarget;
