@@ -3,6 +3,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import type { Author } from "../../kernel/author.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import { codeOf } from "../../kernel/net/checked-fetch.ts";
+import { shareProblem } from "../../kernel/project-share.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import { every } from "../../kernel/time/timers.ts";
@@ -54,14 +55,12 @@ const LISTED = 1_000;
 const DAY_MS = 86_400_000;
 const KEPT_DAYS = 30;
 const DISK_EVERY_MS = 10_000;
-/** The share of EGRESS_MAX_RUNNING that one project can use. */
-const DEFAULT_SHARE = 3 / 4;
 const FILES_FULL =
   "The files of the project's live compositions have reached EGRESS_MAX_BYTES_PER_PROJECT. Remove some.";
 const STOPPED = "The server stopped while it was composing.";
 
 /** `spareBytes` is how much the project's files could grow when it began. */
-type Place = { projectId: string; outputs: readonly PlannedOutput[]; spareBytes: number };
+type Reservation = { projectId: string; outputs: readonly PlannedOutput[]; spareBytes: number };
 
 /** Live compositions of rooms, and where they are sent. */
 export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: Deps) {
@@ -71,7 +70,7 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
   const running = new Map<string, RunningEgress>();
   const endings = new Set<Promise<void>>();
   /** Those that begin, run or complete their files: they take space, a core and a connection. */
-  const places = new Map<string, Place>();
+  const reservations = new Map<string, Reservation>();
   const watch = createRoomWatch(runtime, { nodes, liveRooms });
   metrics.gaugeOf("stoa_egresses_running", "Live compositions at this moment", () => running.size);
   const failures = metrics.counter("stoa_egresses_ended_total", "Ended live compositions by status", ["status"]);
@@ -108,17 +107,10 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
       throw new ApiError("SVC_ROOM_ENCRYPTED", "The room is end-to-end encrypted; it cannot be composed.");
     if (outputs.length === 0) throw invalid("outputs", "is empty: name a file, segments or a stream");
     if (outputs.length > MAX_OUTPUTS) throw invalid("outputs", `has at most ${MAX_OUTPUTS} entries`);
-    requirePlace(room.projectId);
+    const limits = { ofServer: config.EGRESS_MAX_RUNNING, ofProject: config.EGRESS_MAX_PER_PROJECT };
+    const full = shareProblem(room.projectId, reservations.values(), { ...limits, what: "live compositions" });
+    if (full !== null) throw new ApiError("SVC_RATE_LIMITED", full);
     return ffmpeg;
-  }
-
-  function requirePlace(projectId: string): void {
-    const { EGRESS_MAX_RUNNING: all, EGRESS_MAX_PER_PROJECT: own } = config;
-    if (places.size >= all) throw new ApiError("SVC_RATE_LIMITED", `At most ${all} live compositions run at a time.`);
-    const share = own === 0 ? Math.ceil(all * DEFAULT_SHARE) : own;
-    const taken = [...places.values()].filter((place) => place.projectId === projectId).length;
-    if (taken >= share)
-      throw new ApiError("SVC_RATE_LIMITED", `At most ${share} live compositions of a project run at a time.`);
   }
 
   /** How much the files of a project may still grow. */
@@ -162,7 +154,7 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
       outputs.flatMap(({ target }) =>
         target.kind === "file" ? [target.path] : target.kind === "segments" ? [target.prefix, target.playlist] : [],
       );
-    const used = new Set([...places.values()].flatMap(({ outputs }) => pathsOf(outputs)));
+    const used = new Set([...reservations.values()].flatMap(({ outputs }) => pathsOf(outputs)));
     for (const path of pathsOf(planned)) {
       if (used.has(path)) throw new ApiError("SVC_CONFLICT", `Another egress writes ${basename(path)}.`);
       used.add(path);
@@ -280,7 +272,7 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
   }
 
   const stopWithoutSpace = every(runtime, DISK_EVERY_MS, async () => {
-    for (const [id, egress] of running) await stopBeyond(places.get(id)?.spareBytes ?? 0, egress);
+    for (const [id, egress] of running) await stopBeyond(reservations.get(id)?.spareBytes ?? 0, egress);
     if (running.size === 0 || (await freeBytes()) >= config.RECORDING_MIN_FREE_BYTES) return;
     for (const egress of running.values())
       egress.stop({ status: "FAILED", error: "There is too little space left on the disk to compose." });
@@ -304,7 +296,7 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
       // Others may have begun while names were resolved.
       requirePossible(room, input);
       requireUnusedPaths(outputs);
-      places.set(id, { projectId, outputs, spareBytes });
+      reservations.set(id, { projectId, outputs, spareBytes });
       const row: EgressRow = {
         ...{ id, projectId, environment, roomId, roomName, status: "STARTING", error: null, request: input.request },
         ...{ outputs: outputs.map(({ output }) => output), startedAt: at, updatedAt: at, endedAt: null },
@@ -317,7 +309,7 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
           bus.publish(unit, "egressChanged", { type: "started", row });
         });
       } catch (error) {
-        places.delete(id);
+        reservations.delete(id);
         throw error;
       }
       const { source, layout, encoding } = input;
@@ -334,7 +326,7 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
               .catch((err) => log.error({ err, egressId: id }, "egress: end not saved"))
               .finally(() => {
                 endings.delete(ending);
-                places.delete(id);
+                reservations.delete(id);
               });
             endings.add(ending);
           },

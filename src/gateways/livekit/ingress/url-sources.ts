@@ -3,6 +3,7 @@ import { findFfmpeg } from "../../../features/recordings/composition/ffmpeg.ts";
 import { loopbackAllowed, targetRule } from "../../../features/webhooks/url-check.ts";
 import { allowedAddresses } from "../../../kernel/net/targets.ts";
 import { type MediaProcess, startMediaProcess } from "../../../kernel/own-command.ts";
+import { shareProblem } from "../../../kernel/project-share.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
@@ -14,8 +15,6 @@ import { type Ingresses, type Source, sectionsOf } from "./ingresses.ts";
 export type UrlSources = ReturnType<typeof createUrlSources>;
 
 const MAX_URL = 2_048;
-/** Of all places, for one project. */
-const DEFAULT_SHARE = 3 / 4;
 
 /** Queries hold credentials more often than names. */
 export function withoutSecrets(text: string): string {
@@ -50,14 +49,9 @@ export function createUrlSources(
     return node.remote ? answer : onLoopback(answer);
   }
 
-  /** Null while the project may fetch another one. */
-  function placesTaken(projectId: string): string | null {
-    const { INGRESS_MAX_RUNNING: all, INGRESS_MAX_PER_PROJECT: own } = config;
-    if (running.size >= all) return `At most ${all} URLs are fetched at a time.`;
-    const share = own === 0 ? Math.ceil(all * DEFAULT_SHARE) : own;
-    const taken = [...running.values()].filter((one) => one.projectId === projectId).length;
-    return taken >= share ? `At most ${share} URLs of a project are fetched at a time.` : null;
-  }
+  const limits = { ofServer: config.INGRESS_MAX_RUNNING, ofProject: config.INGRESS_MAX_PER_PROJECT };
+  const problemOf = (projectId: string): string | null =>
+    shareProblem(projectId, running.values(), { ...limits, what: "URL ingresses" });
 
   return {
     async check(text: string, tenant: Tenant): Promise<void> {
@@ -71,13 +65,13 @@ export function createUrlSources(
         throw invalid("url", "points to a host that is not found, or not on the public internet");
       if (findFfmpeg() === null)
         throw new ApiError("SVC_COMPOSER_UNAVAILABLE", "URLs need ffmpeg, which is not installed here.");
-      const full = placesTaken(tenant.projectId);
+      const full = problemOf(tenant.projectId);
       if (full !== null) throw new ApiError("SVC_RATE_LIMITED", full);
     },
 
     start(row: IngressRow, url: string): void {
       // Others may have begun since it was checked.
-      const full = placesTaken(row.projectId);
+      const full = problemOf(row.projectId);
       if (full !== null) {
         ingresses.failed(row.id, full);
         return;
