@@ -13,18 +13,14 @@ export const ON_DEMAND_MODULES = {
   "sdk-quality-limitation.js": "room/peer/quality-limitation.ts",
 };
 
+const MODULE_NAMES = Object.keys(ON_DEMAND_MODULES).map((name) => name.replace(/^sdk-(.*)\.js$/, "$1"));
+
 export const ON_DEMAND: BunPlugin = {
   name: "on-demand",
   setup(build) {
-    build.onResolve(
-      {
-        filter:
-          /\/(encryption|push|send-file|upload|shared-voices|device-changes|backup-codec|quality-limitation|stats)\.ts$/,
-      },
-      ({ kind, path }) => {
-        if (kind !== "dynamic-import") return undefined;
-        return { path: path.replace(/^.*\/(.*)\.ts$/, "./sdk-$1.js"), external: true };
-      },
-    );
+    build.onResolve({ filter: new RegExp(`/(${MODULE_NAMES.join("|")})\\.ts$`) }, ({ kind, path }) => {
+      if (kind !== "dynamic-import") return undefined;
+      return { path: path.replace(/^.*\/(.*)\.ts$/, "./sdk-$1.js"), external: true };
+    });
   },
 };

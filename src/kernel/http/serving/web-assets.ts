@@ -18,6 +18,8 @@ type WebAssetOptions = {
 
 /** Pages of other origins import the SDK as a module, which browsers fetch with CORS. It contains no secret. */
 const ANY_ORIGIN = { "access-control-allow-origin": "*", "cross-origin-resource-policy": "cross-origin" };
+/** What the SDK loads when a page needs it. */
+const SDK_PART = /^sdk-[\w-]+\.js$/;
 const TYPES = [
   [".d.ts", "text/plain; charset=utf-8"],
   [".tgz", "application/gzip"],
@@ -78,22 +80,15 @@ export function webRoutes({ folder, version, bucketOrigins }: WebAssetOptions) {
     });
   }
 
+  const parts = new Elysia({ detail: { hide: true } });
+  for (const name of names)
+    if (SDK_PART.test(name)) parts.get(`/${name}`, ({ request }) => serve(request, name, "no-cache", ANY_ORIGIN));
+
   // The bundles of the playground look for the encryption worker beside them, although its name has no hash.
-  return new Elysia({ detail: { hide: true } })
+  return parts
     .get("/sdk.js", ({ request }) => serve(request, "sdk.js", "no-cache", ANY_ORIGIN))
     .get("/sdk.d.ts", ({ request }) => serve(request, "sdk.d.ts", "no-cache", ANY_ORIGIN))
     .get(`/sdk-${version}.js`, ({ request }) => serve(request, "sdk.js", IMMUTABLE, ANY_ORIGIN))
-    .get("/sdk-encryption.js", ({ request }) => serve(request, "sdk-encryption.js", "no-cache", ANY_ORIGIN))
-    .get("/sdk-push.js", ({ request }) => serve(request, "sdk-push.js", "no-cache", ANY_ORIGIN))
-    .get("/sdk-send-file.js", ({ request }) => serve(request, "sdk-send-file.js", "no-cache", ANY_ORIGIN))
-    .get("/sdk-upload.js", ({ request }) => serve(request, "sdk-upload.js", "no-cache", ANY_ORIGIN))
-    .get("/sdk-shared-voices.js", ({ request }) => serve(request, "sdk-shared-voices.js", "no-cache", ANY_ORIGIN))
-    .get("/sdk-stats.js", ({ request }) => serve(request, "sdk-stats.js", "no-cache", ANY_ORIGIN))
-    .get("/sdk-device-changes.js", ({ request }) => serve(request, "sdk-device-changes.js", "no-cache", ANY_ORIGIN))
-    .get("/sdk-backup-codec.js", ({ request }) => serve(request, "sdk-backup-codec.js", "no-cache", ANY_ORIGIN))
-    .get("/sdk-quality-limitation.js", ({ request }) =>
-      serve(request, "sdk-quality-limitation.js", "no-cache", ANY_ORIGIN),
-    )
     .get("/encryption-worker.js", ({ request }) => serve(request, "encryption-worker.js", "no-cache", ANY_ORIGIN))
     .get("/assets/encryption-worker.js", ({ request }) => serve(request, "encryption-worker.js", "no-cache"))
     .get("/processors.js", ({ request }) => serve(request, "processors.js", "no-cache", ANY_ORIGIN))
