@@ -52,7 +52,10 @@ function firstTrack(stream: MediaStream): MediaStreamTrack {
   return track;
 }
 
-/** Few calls meet such an error. */
-async function deviceError(error: unknown): Promise<StoaError> {
-  return (await import("./device-changes.ts")).deviceError(error);
+/** Few calls meet such an error. Without its explanation, the browser's own error is better than that of a failed import. */
+async function deviceError(error: unknown): Promise<unknown> {
+  return import("./device-changes.ts").then(
+    (module) => module.deviceError(error),
+    () => error,
+  );
 }
