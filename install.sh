@@ -226,9 +226,10 @@ install_binary() {
 }
 
 # No MemoryDenyWriteExecute: a JavaScript engine writes the code it runs. AF_NETLINK lists this machine's addresses.
-# NotifyAccess: during an upgrade the processes of the service tell systemd which of them is the main one. KillMode: that
-# one ends the others, after it has completed what they record. ExecStop waits for it, because systemd waits only for a
-# process that it has started itself. TimeoutStartSec is for a reload that migrates the data.
+# NotifyAccess: during an upgrade, both processes of the service tell systemd which of them is the main one.
+# KillMode: the main process ends the others itself, after their recordings are complete.
+# ExecStop: waits for the main process, because systemd only waits for processes that it started.
+# TimeoutStartSec: leaves time for a reload that migrates the data.
 print_service() {
   cat <<UNIT
 [Unit]
@@ -302,7 +303,7 @@ install_service() {
   if ! systemctl is-active --quiet stoa 2>/dev/null; then say "start it with: systemctl enable --now stoa"; fi
 }
 
-# upgrade_service: replaces the program of the running service, if it is the one in this folder.
+# upgrade_service: lets the running service upgrade to the installed program, if the service runs from this folder.
 upgrade_service() {
   if [ "$(id -u)" != 0 ] || ! [ -d /run/systemd/system ] || ! systemctl is-active --quiet stoa; then return 0; fi
   grep -q "^ExecStart=$dir/stoa " "$unit_dir/stoa.service" 2>/dev/null || return 0

@@ -1,12 +1,12 @@
-/** Bun aborts, with a link to its own site, where the system allows too few threads: the command says so before. */
+/** Bun aborts with a link to its bug reports where the system allows too few threads, so the server checks before it starts any. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { CommandFailure } from "./failure.ts";
 
-/** What a server starts beside its media workers, on top of the threads that run already. */
+/** Threads that a server starts besides its media workers, after those that already run. */
 const OWN_THREADS = 3;
 
-/** Of the process' control group, which containers and systemd limit. `root` holds /proc and /sys. */
+/** Fails when the control group of this process, which containers and systemd limit, has too few threads left. `root` contains proc and sys. */
 export function requireThreads(workers: number, root = "/"): void {
   const limits = pidLimits(root);
   if (limits === null) return;
@@ -17,7 +17,7 @@ export function requireThreads(workers: number, root = "/"): void {
   );
 }
 
-/** Null without a limit. */
+/** The thread limit of the control group and how many run in it; null if it has no limit. */
 function pidLimits(root: string): { max: number; current: number } | null {
   try {
     const groups = readFileSync(join(root, "proc/self/cgroup"), "utf8");

@@ -118,7 +118,7 @@ export type LiveStreamVisibility = (typeof LIVE_STREAM_VISIBILITIES)[number];
 export const LIVE_STREAM_HOST_ROLES = ["HOST", "CO_HOST"] as const;
 export type LiveStreamHostRole = (typeof LIVE_STREAM_HOST_ROLES)[number];
 
-/** Of a link between two media servers. `silent`: nothing authentic was heard for a second; `down`: for three, or never. */
+/** The state of a link between two media servers. `silent`: no authentic packet arrived for a second; `down`: for three, or never. */
 export const LINK_STATES = ["up", "silent", "down"] as const;
 
 /** The quality of a participant's connection, best first. */

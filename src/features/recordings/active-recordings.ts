@@ -339,20 +339,20 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
     },
 
     /**
-     * Leaves the recordings to a newer process of this server, while the media nodes go on writing them. Returns their
-     * nodes by their ids.
+     * Leaves the recordings to a newer process of this server while the media nodes continue to write them. Returns the
+     * nodes of each recording, by its id.
      */
     async handOver(): Promise<HandedOverRecordings> {
       isHandedOver = true;
-      const nodesById = new Map([...byRoom.values()].map(({ id, servers }) => [id, servers]));
-      const ids = [...nodesById.keys()];
+      const nodesOf = new Map([...byRoom.values()].map(({ id, servers }) => [id, servers]));
+      const ids = [...nodesOf.keys()];
       for (const { cancelLimit } of byRoom.values()) cancelLimit();
       byRoom.clear();
       await Promise.all(ids.map((id) => hls.handOver(id)));
       await write((unit) => {
         for (const id of ids) timeline.flush(unit, id);
       });
-      return nodesById;
+      return nodesOf;
     },
 
     /**

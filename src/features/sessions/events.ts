@@ -44,10 +44,10 @@ type ConnectionStats = {
   uplinkWaitMs?: number | null;
   /** The CPU load of the media node during the measurement. */
   serverBusyPercent?: number | null;
-  /** Of the links by which tracks from other media nodes come; null for a participant that receives none. */
+  /** Measured on the links over which tracks from other media nodes arrive; null for a participant that receives none. */
   serverLinkLossPercent?: number | null;
   serverLinkRttMs?: number | null;
-  /** Null while everything fits. */
+  /** The bitrate to which the link is limited; null while it has no limit. */
   serverLinkLimitBps?: number | null;
 };
 

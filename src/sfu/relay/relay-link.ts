@@ -146,7 +146,7 @@ export class RelayLink {
       if (packet.type !== "app" || packet.name !== NAME) continue;
       if (packet.subtype === SUBTYPE.ping) this.#pinged(packet.words[0] ?? 0, nowMs);
       else if (packet.subtype === SUBTYPE.pong) this.#ponged(packet.words[0], nowMs);
-      else if (packet.subtype === SUBTYPE.arrived) this.#arrivedThere(packet.words, nowMs);
+      else if (packet.subtype === SUBTYPE.arrived) this.#arrivalReported(packet.words, nowMs);
       else for (const ssrc of packet.words) this.outgoing.want(ssrc, packet.subtype === SUBTYPE.wanted);
     }
     this.incoming.receiveRtcp(packets, this.#rttMs ?? this.outgoing.rttMs, nowMs);
@@ -165,10 +165,10 @@ export class RelayLink {
     this.#queue.arrived(((nowMs >>> 0) - sentAt) | 0, nowMs);
   }
 
-  #arrivedThere([kilobits = 0, loss = 0, queueMs = UNKNOWN]: readonly number[], nowMs: number): void {
+  #arrivalReported([kilobits = 0, loss = 0, queueMs = UNKNOWN]: readonly number[], nowMs: number): void {
     if (!this.#budget) return;
     const arrival = { bitsPerSecond: kilobits * 1_000, lossRatio: loss / LOSS_UNITS };
-    this.#budget.reported(
+    this.#budget.onReport(
       { ...arrival, queueMs: queueMs === UNKNOWN ? null : queueMs },
       this.outgoing.wantedBps,
       nowMs,
@@ -176,7 +176,7 @@ export class RelayLink {
     this.outgoing.fit(this.#budget.limit, nowMs);
   }
 
-  #tellArrived(nowMs: number): void {
+  #reportArrival(nowMs: number): void {
     const { bytes, atMs } = this.#arrived;
     const { bytesIn } = this.#connection;
     const kilobits = Math.round(((bytesIn - bytes) * 8) / (nowMs - atMs));
@@ -216,7 +216,7 @@ export class RelayLink {
     this.#sendWants(this.#wants);
   }
 
-  /** Each side learns from the checks of the other where it is, so one of them may be behind a NAT. */
+  /** Each side learns the address of the other from its connectivity checks, so one of them may be behind a NAT. */
   #keepAlive(checks: NonNullable<OpenLink["checks"]>, nowMs: number): void {
     const silentMs = nowMs - Math.max(this.#heardAtMs, this.#connection.liveness.mediaAtMs, this.#openedAtMs);
     if (silentMs >= DOWN_AFTER_MS) this.#change("down");
@@ -231,10 +231,10 @@ export class RelayLink {
     if (this.#state !== "up" || nowMs - this.#livedAtMs < SIGN_OF_LIFE_EVERY_MS) return;
     this.#livedAtMs = nowMs;
     this.#send(SUBTYPE.ping, [nowMs >>> 0]);
-    if (nowMs - this.#arrived.atMs >= ARRIVED_EVERY_MS) this.#tellArrived(nowMs);
+    if (nowMs - this.#arrived.atMs >= ARRIVED_EVERY_MS) this.#reportArrival(nowMs);
   }
 
-  /** Also for a control plane that has just started, which did not hear of the last change. */
+  /** Repeats the state regularly for a control plane that has just started and missed the last change. */
   #report(nowMs: number): void {
     if (this.#state === null || nowMs - this.#reportedAtMs < REPORT_EVERY_MS) return;
     this.#reportedAtMs = nowMs;

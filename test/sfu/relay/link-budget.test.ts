@@ -23,7 +23,7 @@ function played(seconds: number, layers: readonly number[], capacityAt: (second:
     const lossRatio = bits === 0 ? 0 : loss + (dropped / offered) * (1 - loss);
     const wanted = layers.reduce((sum, layer) => sum + layer, 0);
     const arrival = { bitsPerSecond: arrived * (1 - loss), lossRatio, queueMs: queue.takeMs() };
-    budget.reported(arrival, wanted, second * 1_000);
+    budget.onReport(arrival, wanted, second * 1_000);
   }
   return { budget, sent };
 }

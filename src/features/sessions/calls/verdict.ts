@@ -35,11 +35,11 @@ export type Evidence = {
   serverCpuPercent: number | null;
   /** How long the server's load was too high. */
   serverBusySeconds: number;
-  /** Of the links between media servers by which tracks came to the participant. */
+  /** The average of the links between media servers over which the participant received tracks. */
   serverLinkLossPercent: number | null;
   serverLinkRttMs: number | null;
   leastServerLinkBps: number | null;
-  /** How long a link did not carry all layers that were wanted. */
+  /** How long the link was too narrow for all video layers that viewers wanted. */
   serverLinkNarrowSeconds: number;
 };
 
@@ -197,7 +197,7 @@ function uplinkLossy(evidence: Evidence): Finding | null {
   return { cause: "uplink_loss", sentence, evidence: { uplinkLossPercent } };
 }
 
-/** The participant's own path is measured without the links, whose loss comes on top. */
+/** Loss on links between servers is not part of the loss measured on the path of the participant; it comes on top. */
 function serverLinkBad(all: Evidence): Finding | null {
   const { serverLinkLossPercent, serverLinkRttMs, serverLinkNarrowSeconds, leastServerLinkBps } = all;
   if (isLong(serverLinkNarrowSeconds, all.qualityMs) && leastServerLinkBps !== null) {
