@@ -108,7 +108,7 @@ export const PACKET = {
   encrypted: [18, { type: [1, "number"], iv: [2, "bytes"], keyIndex: [3, "number"], value: [4, "bytes"] }],
 } as const satisfies Fields;
 
-/** A packet of 64 KB could have tens of thousands of empty ones. */
+/** Of a packet with all that is nested in it: 64 KB could have tens of thousands of empty ones. */
 const MAX_FIELDS = 2_000;
 
 const decoder = new TextDecoder();
@@ -148,13 +148,15 @@ function writeValue(field: number, kind: Kind, value: unknown): Uint8Array[] {
 }
 
 /** @internal */
-export function read(fields: Fields, data: Uint8Array): Record<string, unknown> | null {
+export function read(
+  fields: Fields,
+  data: Uint8Array,
+  budget = { fields: MAX_FIELDS },
+): Record<string, unknown> | null {
   const message: Record<string, unknown> = {};
   const names = new Map(Object.entries(fields).map(([name, [field, kind]]) => [field, { name, kind }]));
-  let count = 0;
   const isMessage = eachField(data, (field, wire, value) => {
-    count += 1;
-    if (count > MAX_FIELDS) return false;
+    if (--budget.fields < 0) return false;
     const known = names.get(field);
     if (!known || wire !== (known.kind === "number" ? VARINT : BYTES)) return true;
     const { name, kind } = known;
@@ -163,7 +165,8 @@ export function read(fields: Fields, data: Uint8Array): Record<string, unknown> 
         message[name] = decoder.decode(value);
         return true;
       case "texts":
-        message[name] = [...((message[name] as string[] | undefined) ?? []), decoder.decode(value)];
+        message[name] ??= [];
+        (message[name] as string[]).push(decoder.decode(value));
         return true;
       case "bytes":
         message[name] = value;
@@ -172,12 +175,13 @@ export function read(fields: Fields, data: Uint8Array): Record<string, unknown> 
         message[name] = numberOf(value);
         return true;
       case "map": {
-        const { key = "", value: text = "" } = (read(ENTRY, value) ?? {}) as { key?: string; value?: string };
-        message[name] = Object.fromEntries([...Object.entries(message[name] ?? {}), [key, text]]);
+        const { key = "", value: text = "" } = (read(ENTRY, value, budget) ?? {}) as { key?: string; value?: string };
+        message[name] ??= {};
+        (message[name] as Record<string, string>)[key] = text;
         return true;
       }
       default: {
-        const inner = read(kind, value);
+        const inner = read(kind, value, budget);
         message[name] = inner;
         return inner !== null;
       }

@@ -19,8 +19,8 @@ export type StreamsDeps = {
 };
 
 export const CREDIT_TOPIC = "stoa.credit";
-/** Streams that are being received; further ones are ignored. */
-const MAX_READERS = 1_000;
+/** Streams that are being received from one participant; further ones are ignored. */
+const MAX_READERS = 250;
 
 /** All up to `upTo` has been read; with `stop` nothing more is wanted. */
 type Credit = { id: string; upTo?: number; stop?: true };
@@ -87,7 +87,8 @@ export class DataStreams {
     const { streamId = "", topic = "", compression = 0 } = header;
     const handler = this.#handlers.get(topic);
     const key = keyOf(from, streamId);
-    if (!handler || compression !== 0 || this.#readers.has(key) || this.#readers.size >= MAX_READERS) return;
+    const open = [...this.#readers.values()].filter((one) => one.from === from);
+    if (!handler || compression !== 0 || this.#readers.has(key) || open.length >= MAX_READERS) return;
     const grant = (credit: Omit<Credit, "id">) => {
       const payload = new TextEncoder().encode(JSON.stringify({ id: streamId, ...credit } satisfies Credit));
       this.#deps.send({ user: { topic: CREDIT_TOPIC, payload }, to: [from] }).catch(() => {});

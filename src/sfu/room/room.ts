@@ -25,6 +25,8 @@ const STEADY_TICK_MS = 50;
 const SLOW_TICK_MS = 100;
 /** Unanswered requests of the server in one room. */
 const MAX_REQUESTS = 1_000;
+/** An acknowledgement and a response. */
+const MAX_ANSWERS = 2;
 /** Timers may fire a little early. */
 const TIMER_SLACK_MS = 10;
 
@@ -45,7 +47,7 @@ export class Room implements RoomTracks, DataSink {
   readonly #networks = new Map<string, NetworkProfile>();
   readonly #dataBudget: DataBudget;
   /** Requests of the server to participants, by id. */
-  readonly #requests = new Map<string, { to: string; untilMs: number }>();
+  readonly #requests = new Map<string, { to: string; untilMs: number; answers: number }>();
   /** To the other workers that have participants of the room. */
   readonly #links = new Set<RoomLink>();
   #recorder: RoomRecorder | null = null;
@@ -194,8 +196,12 @@ export class Room implements RoomTracks, DataSink {
   relay(from: DataOwner, kind: DataKind, message: DataMessage, share: DataBudget, sender: DataSender): boolean {
     if (share.isSpent || this.#dataBudget.isSpent) return false;
     const { answer } = message;
-    if (answer && this.#requests.get(answer.requestId)?.to === from.self.identity) {
+    const request = answer && this.#requests.get(answer.requestId);
+    if (answer && request?.to === from.self.identity) {
       const { requestId, packet } = answer;
+      request.answers += 1;
+      // The main thread, which all rooms share, reads them.
+      if (request.answers === MAX_ANSWERS) this.#requests.delete(requestId);
       from.emit({ type: "requestAnswered", requestId, packet: packet.toString("base64") });
       share.spend(1, message.size);
       return true;
@@ -210,7 +216,7 @@ export class Room implements RoomTracks, DataSink {
     const nowMs = this.#host.now();
     for (const [id, { untilMs }] of this.#requests) if (untilMs < nowMs) this.#requests.delete(id);
     if (this.#requests.size >= MAX_REQUESTS) throw new MediaError("RATE_LIMITED", "Too many requests are unanswered.");
-    this.#requests.set(request.id, { to, untilMs: nowMs + request.timeoutMs });
+    this.#requests.set(request.id, { to, untilMs: nowMs + request.timeoutMs, answers: 0 });
     this.#deliver(null, "reliable", DataMessage.ofRequest(to, payload, request), null);
   }
 

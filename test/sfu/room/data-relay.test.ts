@@ -1,8 +1,12 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { DataPacket, DataStream_Chunk, UserPacket } from "@livekit/protocol";
+import { encodePacket } from "../../../src/protocol/data/data-packet.ts";
+import { typescriptPath } from "../../../src/sfu/fast-path/fast-path.ts";
 import { DataMessage } from "../../../src/sfu/room/data-message.ts";
-import { type DataOwner, DataRelay } from "../../../src/sfu/room/data-relay.ts";
+import { DataBudget, type DataOwner, DataRelay, ROOM_RATES } from "../../../src/sfu/room/data-relay.ts";
+import type { ParticipantHost } from "../../../src/sfu/room/host.ts";
 import { readDataPacket } from "../../../src/sfu/room/livekit-data-packet.ts";
+import { Room } from "../../../src/sfu/room/room.ts";
 import type { DataChannel } from "../../../src/sfu/werift/werift-hooks.ts";
 
 type FakeChannel = DataChannel & { sent: (string | Buffer)[]; bufferedAmount: number; isOpen: boolean };
@@ -24,6 +28,27 @@ function channel(label: string, protocol = ""): FakeChannel {
   };
   return fake;
 }
+
+test("a request of the server gets one acknowledgement and one response, from the participant that was asked", () => {
+  const now = () => 0;
+  const host = { now, emit() {}, udp: { repairs: {}, path: typescriptPath } } as unknown as ParticipantHost;
+  const room = new Room(host, { roomId: "room", audibleVoices: 2 });
+  const answered: string[] = [];
+  const answers = (identity: string) => {
+    const self = { identity, participantId: identity };
+    const packet = readDataPacket(Buffer.from(encodePacket({ to: ["q"], response: { id: "q", payload: "x" } })));
+    const emit: DataOwner["emit"] = ({ type }) => void answered.push(`${identity} ${type}`);
+    const owner = { self, permissions: { publishData: true }, emit };
+    const sender = { readerBehind() {}, readerLost() {} };
+    if (packet)
+      room.relay(owner, "reliable", DataMessage.ofPacket(self, packet, 9), new DataBudget(ROOM_RATES, now), sender);
+  };
+  const request = { id: "q", method: "m", timeoutMs: 1_000 };
+  room.sendData({ roomId: "room", from: null, to: ["ann"], payload: "", request });
+  for (const identity of ["eve", "ann", "ann", "ann", "ann"]) answers(identity);
+  expect(answered).toEqual(["ann requestAnswered", "ann requestAnswered"]);
+  room.close();
+});
 
 describe("data of one participant", () => {
   let nowMs: number;

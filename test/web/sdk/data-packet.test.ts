@@ -118,6 +118,15 @@ test("unknown fields are skipped, and thousands of fields are refused", () => {
   const more = new livekit.DataPacket({ participantSid: "PA_1" }).toBinary();
   expect(decodePacket(new Uint8Array([...known, ...more]))?.user?.topic).toBe("t");
   expect(decodePacket(new Uint8Array(60_000).fill(0).map((_, index) => (index % 2 === 0 ? 0x2a : 0)))).toBeNull();
+  // What is nested counts too, in an encrypted packet as well.
+  const attributes = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, "v"]));
+  const header = (count: number) => ({ streamId: "s", attributes: attributes(count) });
+  expect(decodePacket(encodePacket({ header: header(600) }))?.header).toEqual(header(600));
+  expect(decodePacket(encodePacket({ header: header(1_900) }))).toBeNull();
+  expect(decodeContent(encodeContent({ header: header(1_900) }))).toBeNull();
+  const nested = encodePacket({ response: { error: {} } });
+  expect(decodePacket(Buffer.concat(Array.from({ length: 1_001 }, () => nested)))).toBeNull();
 });
 
 test("an encrypted packet means the same to LiveKit's implementation, inside and out", () => {

@@ -91,6 +91,24 @@ describe("streams", () => {
     expect(seen).toEqual([]);
   });
 
+  test("a participant that begins streams without end takes no other's place", async () => {
+    const [ann, ben, eve] = [room.join("ann"), room.join("ben"), room.join("eve")];
+    const begun: string[] = [];
+    const ofAnn = new Promise<StreamReader>((resolve) => {
+      ben.data.streams.onStream("f", (reader, from) => {
+        begun.push(from);
+        if (from === "ann") resolve(reader);
+      });
+    });
+    for (let n = 0; n < 1_001; n++) eve.data.streams.write("bytes", { topic: "f", to: ["ben"] });
+    // The last one of its messages: all of the streams have begun.
+    await eve.data.sendData("done", { to: ["ben"] });
+    while (ben.messages.length === 0) await Bun.sleep(5);
+    await ann.data.sendText("hello", { topic: "f" });
+    expect(await (await ofAnn).text()).toBe("hello");
+    expect(begun.filter((from) => from === "eve")).toHaveLength(250);
+  });
+
   test("the sender waits for a reader that does not read, by no more than 512 KB", async () => {
     const [ann, ben] = [room.join("ann"), room.join("ben")];
     const arrives = reads(ben, "f");
