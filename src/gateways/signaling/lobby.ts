@@ -12,7 +12,7 @@ import { Refusal } from "./refusal.ts";
 import type { RtcSession, SessionRegistry } from "./rtc-session.ts";
 
 /** What a waiting client learns. */
-type Outcome = "admitted" | "denied" | "closed";
+type Outcome = "admitted" | "denied" | "closed" | "replaced";
 type Waiting = { knock: Knock; end: (outcome: Outcome) => void; cancelExpiry: () => void };
 
 const MAX_WAITING = 100;
@@ -84,6 +84,7 @@ export function createLobby(
 
   return {
     list,
+    isWaiting: (roomId: string, identity: string): boolean => rooms.get(roomId)?.has(identity) ?? false,
 
     /** Throws for a participant that may not join now: a room with a lobby lets it wait, a locked one does not. */
     check(caller: RtcTokenCaller, row: RoomRow, { host, admit }: Permissions): void {
@@ -101,7 +102,10 @@ export function createLobby(
     wait(roomId: string, identity: string, end: (outcome: Outcome) => void): () => void {
       const waiting = rooms.get(roomId)?.get(identity);
       if (!waiting) return () => {};
+      const previous = waiting.end;
       waiting.end = end;
+      // Sockets that nobody would admit must not pile up.
+      if (previous !== end) previous("replaced");
       return () => {
         // The participant may wait on another socket by now.
         if (rooms.get(roomId)?.get(identity)?.end === end) remove(roomId, identity);

@@ -149,6 +149,8 @@ export function createRequests(
 
     async "lobby.admit"(session, { identity }) {
       const { row, author } = roomStates.asHost(session);
+      // A host must not store a row for every name that it thinks of.
+      if (!lobby.isWaiting(row.id, identity)) throw frameError("SVC_PARTICIPANT_NOT_FOUND");
       await lobby.admit(row, identity, author);
       return {};
     },

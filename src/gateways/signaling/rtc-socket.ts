@@ -187,12 +187,21 @@ export function openRtcSocket(deps: RtcSocketDeps, socket: Socket, request: Sock
   /** The socket stays open, and its client joins again once it is admitted. */
   function waitInLobby({ roomId, participantIdentity }: RtcTokenCaller, refusal: Refusal, id?: string): void {
     sendError(refusal, id);
-    leaveLobby = lobby.wait(roomId, participantIdentity, (outcome) => {
-      if (outcome === "admitted") send({ type: "lobby.admitted" });
-      else if (outcome === "closed") end(refuse("SVC_ROOM_CLOSED", CLOSE_CODES.roomClosed));
-      else end(new Refusal("LOBBY_DENIED", "No host has let you in.", CLOSE_CODES.forbidden));
-    });
+    leaveLobby = lobby.wait(roomId, participantIdentity, endWait);
   }
+
+  const endWait: Parameters<Lobby["wait"]>[2] = (outcome) => {
+    switch (outcome) {
+      case "admitted":
+        return send({ type: "lobby.admitted" });
+      case "closed":
+        return end(refuse("SVC_ROOM_CLOSED", CLOSE_CODES.roomClosed));
+      case "replaced":
+        return end(new Refusal("NOT_IN_ROOM", "Another socket has taken over.", CLOSE_CODES.replaced));
+      case "denied":
+        return end(new Refusal("LOBBY_DENIED", "No host has let you in.", CLOSE_CODES.forbidden));
+    }
+  };
 
   function refuseJoin(error: unknown, id?: string): void {
     const refusal = toRefusal(error);

@@ -113,6 +113,7 @@ test("a participant in the lobby receives nothing of the room until a host admit
   await host.ask("lobby.admit", { identity: "ada" });
   expect(ada.of("lobby.admitted")).toHaveLength(1);
   expect(waiting(host)).toEqual([]);
+  expect((await host.ask("lobby.admit", { identity: "nobody" })).code).toBe("PARTICIPANT_NOT_FOUND");
   expect((await ada.join()).type).toBe("ack");
   // An admitted participant does not wait again, on another socket either.
   ada.cut(1001);
@@ -139,6 +140,20 @@ test("a participant in the lobby receives nothing of the room until a host admit
   await until(() => bob.closed !== null);
   expect([bob.frames.at(-1)?.code, bob.closed?.code]).toEqual(["LOBBY_DENIED", 4403]);
   expect((await host.ask("lobby.deny", { identity: "bob" })).code).toBe("PARTICIPANT_NOT_FOUND");
+});
+
+test("a participant waits on one socket: an earlier one is closed, and the later one is admitted", async () => {
+  const roomId = await create({ lobby: true });
+  const host = await server.joined(roomId, "host", HOST);
+  const { client: earlier } = await knocks(roomId, "ada");
+  expect((await earlier.join()).code).toBe("IN_LOBBY");
+  expect(earlier.closed).toBeNull();
+  const { client: later } = await knocks(roomId, "ada");
+  await until(() => earlier.closed !== null);
+  expect(earlier.closed?.code).toBe(4409);
+  expect(waiting(host)).toEqual(["ada"]);
+  await host.ask("lobby.admit", { identity: "ada" });
+  expect([earlier, later].map((client) => client.of("lobby.admitted").length)).toEqual([0, 1]);
 });
 
 test("the wait ends with the client, after ten minutes, with the lobby and with the room; at most 100 wait", async () => {
