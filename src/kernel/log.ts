@@ -67,7 +67,7 @@ export function pathOf(url: string): string {
   return start < 0 ? "/" : url.slice(start, end < 0 ? undefined : end);
 }
 
-/** A path for the log: segments that could be a secret of 256 bits (an invitation's) are redacted. */
+/** A path for the log: segments that could be a secret of 256 bits (an invitation's) or a JWT are redacted. */
 export function loggedPath(url: string): string {
-  return pathOf(url).replace(/(?<=\/)[A-Za-z0-9_-]{43,}(?=\/|$)/g, "[redacted]");
+  return pathOf(url).replace(/(?<=\/)[\w.~%=+-]{43,}(?=\/|$)/g, "[redacted]");
 }

@@ -40,5 +40,8 @@ test("a secret in a path is redacted in the log", () => {
   const secret = "s3cret_-".padEnd(43, "x");
   expect(loggedPath(`http://localhost/v1/invitations/${secret}/accept?a=b`)).toBe("/v1/invitations/[redacted]/accept");
   expect(loggedPath(`http://localhost/v1/invitations/${secret}`)).toBe("/v1/invitations/[redacted]");
+  const token = `eyJhbGciOiJIUzI1NiJ9.${secret}.${secret}`;
+  expect(loggedPath(`http://localhost/w/${token}`)).toBe("/w/[redacted]");
+  expect(loggedPath(`http://localhost/w/${secret.replace("a", "%61")}/x`)).toBe("/w/[redacted]/x");
   expect(loggedPath("http://localhost/v1/projects/0195f0c4-5a3e-7bbb-8000-0123456789ab")).toContain("0195f0c4");
 });
