@@ -25,11 +25,12 @@ export class NodeLinkEnds<W extends Place> {
 
   /** What the worker needs to open its end. */
   open(worker: W, { linkId, isFirst, credentials: local, peer }: OpenNodeLink): OpenLink {
-    this.#ends.set(linkId, { worker, rooms: new Set(), tracks: new Map() });
     const publicKey = createPublicKey({ key: { kty: "OKP", crv: "X25519", x: peer.publicKey }, format: "jwk" });
+    // Throws for a key of the other node from which no secret can be derived.
     const shared = diffieHellman({ privateKey: this.#keys.privateKey, publicKey });
     const [forth, back] = [keyOf(shared, linkId, "forth"), keyOf(shared, linkId, "back")];
     const keys = isFirst ? { incoming: back, outgoing: forth } : { incoming: forth, outgoing: back };
+    this.#ends.set(linkId, { worker, rooms: new Set(), tracks: new Map() });
     const peers = peer.addresses.flatMap((address) => {
       const reached = reachedFrom(worker.address, address);
       return reached === null ? [] : [{ address: reached, port: peer.port }];
