@@ -191,7 +191,7 @@ function openMigrated(config: Config, options: RuntimeOptions, now: Now, log: Lo
     pruneCopies(config.DATA_DIR, now());
   };
   const done = migrate(db, readMigrations(assetFolder("migrations")), now(), options.inMemory ? undefined : snapshot);
-  if (done.length > 0) log.info({ migrations: done }, "database: migrated");
+  if (done.length > 0) log.info({ migrations: done.length, newest: done.at(-1) }, "database: migrated");
   rewriteSmallDatabase(db.$client);
   if (!canShrink(db.$client)) log.info({}, "database: cannot shrink until stoa migrate --compact");
   if (!isProtected(db.$client)) log.info({}, "database: no checksums of pages until stoa migrate --compact");
