@@ -25,9 +25,16 @@ const script = join(import.meta.dir, "../ops/idle-clients.ts");
 const code = `import { IdleClients } from ${JSON.stringify(script)}; new IdleClients(${new URL(server.url).port}, ${connections});`;
 const idle = Bun.spawn([process.execPath, "-e", code]);
 const [call, chat] = await honest;
-const metrics = await (await fetch(`${server.url}/metrics`).catch(() => null))?.text();
-const metric = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, "m").exec(metrics ?? "")?.[1] ?? Number.NaN);
 idle.kill();
+await idle.exited;
+// New connections, this one too, are refused until the server has noticed that the idle ones are closed.
+let metrics: string | undefined;
+while (metrics === undefined && server.child.exitCode === null) {
+  await Bun.sleep(100);
+  const response = await fetch(`${server.url}/metrics`).catch(() => null);
+  if (response?.ok) metrics = await response.text();
+}
+const metric = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, "m").exec(metrics ?? "")?.[1] ?? Number.NaN);
 const count = (what: string, value: number, atMost?: number) =>
   ({ what, value, unit: "", ...(atMost !== undefined && { goal: { atMost } }) }) as const;
 report(
