@@ -1,19 +1,23 @@
 /** Bun aborts with a link to its bug reports where the system allows too few threads, so the server checks before it starts any. */
 import { readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { CommandFailure } from "./failure.ts";
 
-/** Threads that a server starts besides its media workers, after those that already run. */
-const OWN_THREADS = 3;
+/**
+ * Threads besides the media workers and one for each core that start later: for TLS, HTTP requests, name lookups, and those that the
+ * garbage collector and the compiler end while they have nothing to do. Bun aborts at any time when it cannot start one.
+ */
+const SPARE_THREADS = 12;
 
 /** Fails when the control group of this process, which containers and systemd limit, has too few threads left. `root` contains proc and sys. */
-export function requireThreads(workers: number, root = "/"): void {
+export function requireThreads(workers: number, root = "/", cores = availableParallelism()): void {
   const limits = pidLimits(root);
   if (limits === null) return;
-  const free = limits.max - limits.current;
-  if (free >= OWN_THREADS + workers) return;
+  const needed = limits.current + SPARE_THREADS + workers + cores;
+  if (limits.max >= needed) return;
   throw new CommandFailure(
-    `only ${limits.max} threads are allowed here, of which ${limits.current} run. Allow 20, and one for each media worker: TasksMax of the unit, --pids-limit of the container, or pids.max of the cgroup.`,
+    `only ${limits.max} threads are allowed here, of which ${limits.current} run. Allow ${needed}: TasksMax of the unit, --pids-limit of the container, or pids.max of the cgroup.`,
   );
 }
 

@@ -23,11 +23,11 @@ test("a server that may have too few threads says so instead of aborting", () =>
     ["0::/system.slice/stoa.service\n", "system.slice/stoa.service"],
     ["9:name=systemd:/\n8:pids:/docker/a\n4:memory:/b\n0::/\n", "pids/docker/a"],
   ] as const) {
-    expect(() => requireThreads(1, machine(groups, folder, "8"))).toThrow(
-      "only 8 threads are allowed here, of which 5 run. Allow 20, and one for each media worker: TasksMax of the unit",
+    expect(() => requireThreads(1, machine(groups, folder, "19"), 2)).toThrow(
+      "only 19 threads are allowed here, of which 5 run. Allow 20: TasksMax of the unit",
     );
-    requireThreads(1, machine(groups, folder, "9"));
-    expect(() => requireThreads(2, machine(groups, folder, "9"))).toThrow("only 9 threads");
+    requireThreads(1, machine(groups, folder, "20"), 2);
+    expect(() => requireThreads(2, machine(groups, folder, "20"), 2)).toThrow("Allow 21: ");
     requireThreads(64, machine(groups, folder, "max"));
   }
   requireThreads(1, work);

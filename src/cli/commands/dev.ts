@@ -9,6 +9,7 @@ import { print } from "../print.ts";
 import { runUntilSignal } from "../signals.ts";
 import type { DevData } from "../start/dev-data.ts";
 import { createTemporaryFolder } from "../start/temporary-folder.ts";
+import { requireThreads } from "../thread-limit.ts";
 import { onStdinEnd } from "../until-stdin-ends.ts";
 
 const SHORT_GRACE_MS = 1_000;
@@ -35,6 +36,7 @@ export function devCommand(argv: readonly string[]): Command {
           true,
         );
       }
+      requireThreads(config.MEDIA_WORKERS);
       const { boot } = await import("../boot.ts");
       const { ensureDevData } = await import("../start/dev-data.ts");
       await runUntilSignal(async () => {

@@ -12,6 +12,7 @@ import { CommandFailure } from "../failure.ts";
 import { listenFailure } from "../listen-failure.ts";
 import { print } from "../print.ts";
 import { runUntilSignal } from "../signals.ts";
+import { requireThreads } from "../thread-limit.ts";
 
 const VISIBLE_SETTINGS = [
   "CONTROL_PLANE",
@@ -51,6 +52,7 @@ export function nodeCommand(argv: readonly string[]): Command {
     .description("run a media node for a server on another machine")
     .action(async (options) => {
       const { config: given, sources } = configFrom(options);
+      requireThreads(given.MEDIA_WORKERS);
       // Every server calls its own node "local", so another node needs another name.
       const name = sources.SFU_NODE_NAME === "default" ? hostname().replaceAll(/[^A-Za-z0-9._-]/g, "-") : undefined;
       const config = name ? { ...given, SFU_NODE_NAME: name } : given;
