@@ -70,7 +70,7 @@ for (const [kind, make] of Object.entries(KINDS)) {
       expect((await two.info("fingerprint")).head).toBe(6);
     });
 
-    test("exactly one of two appends gets a position, and the other is overtaken", async () => {
+    test("of two concurrent appends exactly one gets the position, and the other is refused as overtaken", async () => {
       const [one, two] = (await logs(2)) as [CommitLog, CommitLog];
       const outcomes = await Promise.allSettled([one.append(1, changes(1)), two.append(1, changes(2))]);
       expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
@@ -173,7 +173,7 @@ test("in Postgres, a member unknown to the leader waits until the leader's lease
   }
 }, 60_000);
 
-test("in Postgres, a silent member is no longer asked and cannot lead before the leader knows it again", async () => {
+test("in Postgres, the leader does not wait for a silent member, which cannot lead before the leader knows it again", async () => {
   const url = await postgres.database();
   const held: (() => void)[] = [];
   let isCutOff = false;

@@ -139,7 +139,7 @@ test("a request is told to try again when no server leads for long", async () =>
   expect(performance.now() - from).toBeLessThan(8_000);
 }, 60_000);
 
-test("messages of the leader wait for later ones only after a slow fan-out, and stay in order", async () => {
+test("the leader's messages are sent at once, or together after a slow fan-out, and always in order", async () => {
   const clock = { ms: 0 };
   const written: string[] = [];
   const coalescer = new WriteCoalescer(

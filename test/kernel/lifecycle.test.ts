@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { createLifecycle } from "../../src/kernel/lifecycle.ts";
 import { createLog } from "../../src/kernel/log.ts";
 
-test("parts stop once, in reverse order, and a part that fails to stop does not keep the others running", async () => {
+test("components stop once, in reverse order, and one that fails to stop does not keep the others running", async () => {
   const lines: string[] = [];
   const log = createLog({ level: "error", format: "json", write: (line) => lines.push(line) });
   const lifecycle = createLifecycle(log, Date.now);
@@ -20,7 +20,7 @@ test("parts stop once, in reverse order, and a part that fails to stop does not 
   expect(lines.join()).toContain("broken");
 });
 
-test("a part that does not stop is abandoned at the deadline", async () => {
+test("a component that does not stop is abandoned at the deadline", async () => {
   const lines: string[] = [];
   const log = createLog({ level: "error", format: "json", write: (line) => lines.push(line) });
   const lifecycle = createLifecycle(log, Date.now);

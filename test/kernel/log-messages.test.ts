@@ -96,7 +96,7 @@ describe("the form of a message", () => {
     `recording: ${"x".repeat(MAX_CHARACTERS)}`,
   ])("%p does not", (text) => expect(faultOf(text)).not.toBeNull());
 
-  test("a message with interpolation does not", () => {
+  test("a message with interpolation does not have the form", () => {
     const found = messagesIn("example.ts", "this.#log.warn({ file }, `recording: lost $" + "{file}`);");
     expect(found.map(({ text }) => faultOf(text))).not.toContain(null);
     expect(found).toHaveLength(1);

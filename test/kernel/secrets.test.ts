@@ -21,7 +21,7 @@ test("[5] a token of one kind is not valid as another", async () => {
   }
 });
 
-test("[5] expiry, another master secret, a changed byte and `alg: none` are refused", async () => {
+test("[5] a token that is expired, of another master secret, changed by a byte or of `alg: none` is refused", async () => {
   const clock = fakeClock();
   const jwt = createJwt(createKeyring("a".repeat(32)), clock.now);
   const token = await jwt.sign("chat-token", "id-1", {}, clock.now() + 60_000);
@@ -58,7 +58,7 @@ test("a secret file without a secret is refused, for the data and for media node
   rmSync(folder, { recursive: true });
 });
 
-test("secrets with another length or content are not the same", () => {
+test("secrets of different length or content are not equal", () => {
   expect(sameSecret("abc", "abc")).toBe(true);
   expect(sameSecret("abc", "abd")).toBe(false);
   expect(sameSecret("", "abc")).toBe(false);

@@ -128,7 +128,7 @@ test(
 );
 
 test(
-  "a node that is not heard for three seconds is split off, and nothing is linked without an answer",
+  "a node that is silent for three seconds is split off, and nodes are linked only after both have answered",
   async () => {
     const { a, b, split, links } = await two();
     const { trackId } = await b.film("ben");

@@ -60,7 +60,7 @@ test("a track belongs to the end that offered it first, and only that one mutes 
   expect(one.count("addRelayed")).toBe(1);
 });
 
-test("a link takes so many tracks and no more", async () => {
+test("a link takes a limited number of tracks", async () => {
   const { two, one, offer } = await linked();
   for (let n = 0; n <= MAX_LINK_TRACKS; n++) offer(one, `t${n}`);
   offer(one, "t0");
@@ -68,7 +68,7 @@ test("a link takes so many tracks and no more", async () => {
   expect(two.calls.some(([, id]) => id === `t${MAX_LINK_TRACKS}`)).toBe(false);
 });
 
-test("a link that an end calls down is closed at both, and its rooms are named", async () => {
+test("a link that one end reports as down is closed at both ends, and its rooms are reported", async () => {
   const { links, one, two, lost, linkId } = await linked(["r", "s"]);
   links.received(one, { type: "linkChanged", linkId, state: "silent", rttMs: 1 });
   expect([links.size, lost]).toEqual([1, []]);
@@ -77,7 +77,7 @@ test("a link that an end calls down is closed at both, and its rooms are named",
   expect([links.size, lost, two.count("closeLink")]).toEqual([0, ["r", "s"], 1]);
 });
 
-test("ends that do not open their link are not linked", async () => {
+test("two workers of which one fails to open its end are not linked", async () => {
   const links = new RelayLinks<End>({
     open: async () => {
       throw new Error("no");

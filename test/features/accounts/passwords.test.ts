@@ -5,7 +5,7 @@ import { testServer } from "../../harness/server.ts";
 const server = testServer({ REGISTRATION: "open", RATE_LIMIT_AUTH_LOGIN: 1000 });
 afterAll(server.close);
 
-test("[5] an unknown address, an account without a password and a wrong password cost one equal verification each", async () => {
+test("[5] an unknown address, an account without a password and a wrong password each take the time of one verification", async () => {
   const password = "correct horse battery";
   await server.call("POST", "/v1/auth/register", { body: { email: "ada@example.com", password } });
   const { email: withoutPassword } = await server.session();

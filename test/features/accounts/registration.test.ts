@@ -14,7 +14,7 @@ function newServer(overrides: Partial<Config> = {}) {
 }
 
 describe("[5] registration", () => {
-  test("a page learns whether registration is open, and nothing else", async () => {
+  test("the public settings tell whether registration is open, and nothing else", async () => {
     for (const [mode, before, after] of [
       ["first-user", true, false],
       ["open", true, true],

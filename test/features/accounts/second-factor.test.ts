@@ -129,7 +129,7 @@ describe("an account with one-time codes", () => {
     expect(outcome(await confirm(second.key, recoveryCodes[1] ?? ""))).toBe("400 SVC_SECOND_FACTOR_INVALID");
   });
 
-  test("is not guessed: an hour has ten attempts, over all sessions and addresses", async () => {
+  test("accepts ten attempts an hour at its code, over all sessions and addresses", async () => {
     const { email } = await withCodes();
     const { key } = await login(email);
     const outcomes: string[] = [];
@@ -138,7 +138,7 @@ describe("an account with one-time codes", () => {
     expect(outcomes.slice(10)).toEqual(["429 SVC_RATE_LIMITED", "429 SVC_RATE_LIMITED"]);
   });
 
-  test("changes its factors with the password only, and a reset link does not get around them", async () => {
+  test("requires the password to change its factors, and its code after a password reset by mail", async () => {
     const { email, key } = await withCodes();
     const remove = (body: object) => server.call("POST", "/v1/auth/factors/totp/remove", { key, body });
     expect(outcome(await remove({}))).toBe("400 SVC_VALIDATION_FAILED");
@@ -151,14 +151,14 @@ describe("an account with one-time codes", () => {
     expect((await server.call("GET", "/v1/projects", { key: String(reset.body.accessToken) })).status).toBe(403);
   });
 
-  test("loses them when the operator resets its password on the command line", async () => {
+  test("has no second factor after the operator has reset its password on the command line", async () => {
     const { email } = await withCodes();
     await server.services.recovery.setPassword(email, password);
     expect((await login(email)).secondFactor).toBeNull();
   });
 });
 
-test("codes that were never confirmed protect nothing and lock nobody out", async () => {
+test("one-time codes that were never confirmed are not asked for at sign-in", async () => {
   const { email, key } = await account();
   await server.call("POST", "/v1/auth/factors/totp", { key, body: { password } });
   expect((await login(email)).secondFactor).toBeNull();
@@ -198,7 +198,7 @@ test("an account without a password changes its factors only just after it signe
   expect((await change("totp/remove")).status).toBe(204);
 });
 
-test("a session that changes the password does not guess the old one: an hour has ten attempts", async () => {
+test("a session has ten attempts an hour at the current password when it changes the password", async () => {
   const { key } = await account();
   const change = (currentPassword: string) =>
     server.call("POST", "/v1/auth/password", { key, body: { currentPassword, newPassword: "another long password" } });
@@ -308,7 +308,7 @@ describe("a passkey", () => {
     expect((await login(email)).secondFactor).toBeNull();
   });
 
-  test("of another site, another account, another purpose or an unlocked device is refused", async () => {
+  test("of another site, another account, another purpose or without user verification is refused", async () => {
     const mine = await withPasskey();
     const other = await withPasskey();
     const half = await login(mine.email);

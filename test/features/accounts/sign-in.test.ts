@@ -47,7 +47,7 @@ test("[5] only the first account is an operator", async () => {
   expect(body.user).toMatchObject({ isOperator: false });
 });
 
-test("[5] an address registers once, in whatever case", async () => {
+test("[5] an address can be registered once, whatever the case of its letters", async () => {
   await register("once@example.com");
   const again = await server.call("POST", "/v1/auth/register", {
     body: { email: " ONCE@Example.com ", password: PASSWORD },

@@ -22,7 +22,7 @@ const callMessages = async (room: string): Promise<Body[]> =>
   (await chat.history(chat.key, room)).body.data.filter(({ type }: Body) => type === "event");
 
 describe("a call in the conversation of its room", () => {
-  test("is one message that changes with joins and the end, and each change is an event", async () => {
+  test("is one message that is updated at each join and at the end, each time with an event", async () => {
     const { roomId, id } = await attached("ada", "bob", "cy");
     const ada = await server.joined(roomId, "ada");
     await settled();
@@ -51,7 +51,7 @@ describe("a call in the conversation of its room", () => {
     expect(found.body.map((one: Body) => one.id)).toEqual([begun.id]);
   });
 
-  test("ends after what was said in it, and its lines have a displayable sender", async () => {
+  test("has a second message at its end when others were sent during it, with a sender name that can be displayed", async () => {
     const { roomId, id } = await attached("ada", "bob");
     const ada = await server.joined(roomId, "ada");
     const bob = await server.joined(roomId, "bob");
@@ -78,7 +78,7 @@ describe("a call in the conversation of its room", () => {
     await again.ask("room.leave");
   });
 
-  test("is posted to a conversation that is attached during the call", async () => {
+  test("is posted to a conversation that the room gets during the call", async () => {
     const fresh = await rtcServer();
     const own = chatRestOf(fresh, fresh);
     const roomId = await fresh.room();
@@ -103,7 +103,7 @@ describe("a call in the conversation of its room", () => {
     ]);
   });
 
-  test("does not return after its deletion, and is not posted to an archived conversation", async () => {
+  test("is not posted again after its message was deleted, nor to an archived conversation", async () => {
     const { roomId, id } = await attached("ada", "bob");
     const ada = await server.joined(roomId, "ada");
     await settled();

@@ -138,7 +138,7 @@ test("[contract 8] an edit of a removed message is replayed as a deletion withou
   expect(JSON.stringify(events)).not.toContain("edited");
 });
 
-test("[2] tombstones are removed too and are counted once", async () => {
+test("[2] tombstones of deleted messages are removed too, and counted once", async () => {
   const { room, remove, clock, ask } = await world();
   const week = await room(7);
   const first = await week.send("first");

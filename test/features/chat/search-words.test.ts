@@ -68,7 +68,7 @@ test("[18] splitting a long text in chunks finds the same words as splitting it 
   }
 });
 
-test("[18] a word as long as a message is one word, and characters that decompose into sentences are bounded", () => {
+test("[18] a word as long as a message is one word, and what Unicode normalization makes of one character is bounded", () => {
   expect(wordsOf("x".repeat(4_000))).toEqual(["x".repeat(4_000)]);
   expect(wordsOf("\u0301".repeat(4_000))).toEqual([]);
   expect(wordsOf(`${"\u0301".repeat(4_000)}end`)).toEqual(["end"]);

@@ -73,7 +73,7 @@ test("[chat] scripts without spaces, and emoji, are found inside a text", async 
   expect(await room.find("👍\ufe0f")).toEqual(["nice work👍🎉"]);
 });
 
-test("[chat] operators, columns, quotes and brackets in a query have no meaning", async () => {
+test("[chat] operators, columns, quotes and brackets of SQLite's query language have no meaning in a query", async () => {
   const room = await newRoom("alpha beta", "gamma", 'say "hi" NOT', "text colon", "scope");
   for (const [q, found] of [
     ["alpha OR gamma", 0],
@@ -169,7 +169,7 @@ test("[contract 1] limit and cursor return every match once, and invalid ones ar
   expect([wrong.status, wrong.body.code]).toEqual([400, "SVC_INVALID_CURSOR"]);
 });
 
-test("[chat] a send that fails is not found", async () => {
+test("[chat] a message that could not be saved is not found", async () => {
   const room = await newRoom();
   const { status } = await ask("POST", `${room.path}/messages`, { text: "orphan", replyTo: "msg_unknown" });
   expect(status).toBe(404);

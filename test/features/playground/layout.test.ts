@@ -23,6 +23,6 @@ test.each([
   [2, 1],
   [4, 2],
   [9, 3],
-])("%d tiles on a wide screen take %d columns or what makes them largest", (count, least) => {
+])("%d tiles on a wide screen have at least %d columns", (count, least) => {
   expect(layoutFor(count, 1100, 800, 8).columns).toBeGreaterThanOrEqual(least);
 });

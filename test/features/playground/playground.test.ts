@@ -13,12 +13,12 @@ describe("the playground's routes", () => {
   const join = (body: object, headers: Record<string, string> = HERE) =>
     server.call("POST", "/v1/playground/join", { body, headers });
 
-  test("do not close the routes that follow them", async () => {
+  test("do not apply their restrictions to other routes", async () => {
     expect((await server.call("GET", "/docs")).status).toBe(200);
     expect((await server.call("GET", "/openapi.json", { headers: { host: "stoa.example" } })).status).toBe(200);
   });
 
-  test("the playground's routes return 404 until the playground is enabled for a project", async () => {
+  test("return 404 until the playground is enabled for a project", async () => {
     for (const [method, path] of [
       ["GET", ""],
       ["POST", "/join"],
@@ -79,7 +79,7 @@ describe("the playground's routes", () => {
     );
   });
 
-  test("the playground's routes return the same stream to host and viewer in either order, and let the host start and end it", async () => {
+  test("return the same stream to host and viewer in either order, and let the host start and end it", async () => {
     const viewer = await join({ room: "show", identity: "vera", mode: "viewer" });
     const host = await join({ room: "show", identity: "hans", mode: "host" });
     expect(host.body.streamId).toBe(viewer.body.streamId);

@@ -29,7 +29,7 @@ const ROUTES = server.app.routes
   .filter(({ path }) => path.startsWith(PREFIX))
   .map(({ method, path }) => ({ method, path: path.slice(PREFIX.length).replace(/:\w+/g, "any") }));
 
-test("[4] the table contains every route below a project", () => {
+test("[4] the table of roles in this test contains every route below a project", () => {
   const names = ROUTES.map(({ method, path }) => `${method} ${path}`);
   expect(names).toContain("DELETE ");
   expect(names).toContain("GET /audit-logs");

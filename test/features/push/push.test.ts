@@ -215,7 +215,7 @@ test("an endpoint has one subscription, a user a limited number, and no user rea
   );
 });
 
-test("an address that hangs gets one attempt at a time, and its other deliveries are postponed", async () => {
+test("a push service that does not answer gets one attempt at a time, and its other deliveries are postponed", async () => {
   const sender = `sender${++people}`;
   const mallory = `mallory${people}`;
   const rooms: string[] = [];

@@ -267,7 +267,7 @@ describe("[18] a composition", () => {
     expect((await discard()).status).toBe(204);
   }, 60_000);
 
-  test("of an earlier version has no reason", async () => {
+  test("that failed in an earlier version of the server is shown without a reason", async () => {
     const { id, read } = await recorded([]);
     const state = { status: "FAILED", progress: 0, fileId: null };
     await server.runtime.write(() => {

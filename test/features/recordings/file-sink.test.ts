@@ -48,7 +48,7 @@ test("[18] a file holds what was appended, however many files share the buffer",
   expect(errors).toEqual([]);
 });
 
-test("[18] a file without new data is soon on disk, without being ended", async () => {
+test("[18] a file that gets no new data is soon written to disk while it is still open", async () => {
   const path = join(folder, "soon.mp4");
   const sink = new FileSink(path, () => {}, 0);
   sink.append([{ data: written(7, 100), at: 0, length: 100 }]);

@@ -32,7 +32,7 @@ const expectMoments = (found: readonly number[], wanted: readonly number[], with
   for (const [i, ms] of wanted.entries()) expect(Math.abs((found[i] ?? 0) - ms)).toBeLessThan(withinMs);
 };
 
-test("flashes and beeps are found where a file has them", () => {
+test("the test's detector finds the flashes and beeps of a file at their times", () => {
   expectMoments(flashes(made("seen.webm", FLASHES, "-c:v", "libvpx", ...REALTIME), 0), MOMENTS);
   expectMoments(beeps(made("heard.opus", TONE, "-c:a", "libopus"), 0), MOMENTS);
   expectMoments(beeps(made("heard.wav", TONE), 500), [1_500, 2_500, 3_500]);
@@ -41,7 +41,7 @@ test("flashes and beeps are found where a file has them", () => {
 const at = (file: RecordedFile | undefined) => join(directory, file?.fileName ?? "");
 const packets = () => opus(readFileSync(made(`${crypto.randomUUID()}.opus`, TONE, "-c:a", "libopus")));
 
-test("[18] flashes and beeps of a browser, which reports the time of sending, stay together", async () => {
+test("[18] flashes and beeps of a browser, whose sender reports have the time of sending, stay together", async () => {
   const camera = recordedTrack(directory, "video");
   const microphone = recordedTrack(directory, "audio");
   const pictures = vp8(readFileSync(made("sent.ivf", FLASHES, "-c:v", "libvpx", ...REALTIME)));
@@ -83,7 +83,7 @@ test("[18] audio with capture times keeps its place, also when a recording begin
   }
 });
 
-test("[18] a lost packet, or one that overtakes a report, does not move the audio", async () => {
+test("[18] a lost packet, or a sender report with a later time, does not shift the audio", async () => {
   const microphone = recordedTrack(directory, "audio");
   packets().forEach((frame, i) => {
     const sentAt = STARTED_AT + i * PACKET_MS + PACKET_MS;
@@ -95,7 +95,7 @@ test("[18] a lost packet, or one that overtakes a report, does not move the audi
   expectMoments(beeps(at(sound), sound?.offsetMs ?? 0), MOMENTS);
 });
 
-test("[18] a composition keeps them together, also where the audio begins before the recording", () => {
+test("[18] a composition keeps flashes and beeps together, also where the audio begins before the recording", () => {
   const output = join(directory, "film.mp4");
   const ada = { identity: "ada", durationMs: 4_000 };
   const camera = { ...ada, kind: "video", codec: "vp8", source: "camera", offsetMs: -40 } as const;

@@ -63,7 +63,7 @@ test("participants are present from join to leave, or from the start if they joi
   ]);
 });
 
-test("the bar shows the loudest speaker at each time, and leaves out spans too short to see", () => {
+test("the timeline bar shows the loudest speaker at each time, and leaves out spans too short to see", () => {
   const said = (atMs: number, ...names: string[]): Entry => ({
     ...{ atMs, type: "speakers.changed" },
     speakers: names.map((identity) => ({ identity, level: 0 })),

@@ -38,7 +38,7 @@ async function recorded() {
 }
 
 describe("[18] a link to a replay", () => {
-  test("a replay link shows the recording, its messages and the URLs of its files", async () => {
+  test("shows the recording, its messages and the URLs of its files", async () => {
     const { share, roomId, recordingId, fileId } = await recorded();
     const conversation = await server.call("POST", "/v1/chat/conversations", { key, body: { name: "beside", roomId } });
     await server.call("POST", `/v1/chat/conversations/${conversation.body.id}/messages`, {

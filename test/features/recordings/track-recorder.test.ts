@@ -64,7 +64,7 @@ describe("a recorded track", () => {
     expect(askedAt.filter((at) => at > 100 && at < 900)).toEqual([]);
   });
 
-  test("is the same whether packets arrive one by one or in batches, and does not prevent batches", async () => {
+  test("is the same whether packets arrive one by one or in batches, which recording does not prevent", async () => {
     const [singly, together] = [recorded("video"), recorded("video")];
     for (const camera of [singly, together]) {
       camera.send(PICTURES[0] as SentFrame, VP8, STARTED_AT);
@@ -87,7 +87,7 @@ describe("a recorded track", () => {
     await microphone.recorder.end();
   });
 
-  test("of a codec that HLS does not support says so", async () => {
+  test("of a codec that HLS does not support is reported as not streamable", async () => {
     for (const [codec, pictures] of [
       [VP8, PICTURES],
       [VP9, VP9_PICTURES],
@@ -102,7 +102,7 @@ describe("a recorded track", () => {
     }
   });
 
-  test("of such a codec is emitted frame by frame for transcoding", async () => {
+  test("of a codec that HLS does not support is emitted frame by frame for transcoding", async () => {
     const feeds: RecordedFeed[] = [];
     const camera = recorded("video", [], { feed: (feed) => feeds.push(feed) });
     PICTURES.slice(0, 50).forEach((frame, i) => {
@@ -136,7 +136,7 @@ describe("a recorded track", () => {
     expect(Math.abs(found.durationSeconds * 1_000 - (video?.durationMs ?? 0))).toBeLessThan(50);
   });
 
-  test("moves as a whole when the publisher's clock is known better", async () => {
+  test("moves as a whole when the estimate of its publisher's clock improves", async () => {
     const camera = recorded("video");
     PICTURES.forEach((frame, i) => {
       camera.send(frame, VP8, STARTED_AT + i * 40);

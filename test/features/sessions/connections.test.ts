@@ -21,7 +21,7 @@ const detail = async (id = "conn-1") =>
   (await get(`/v1/connections/${id}`)).body as Record<string, never> & { events: Event[] };
 
 describe("[4.6] the record of a connection", () => {
-  test("joined, connected, left: states, times and timeline", async () => {
+  test("a connection that joins, connects and leaves has its states, times and timeline", async () => {
     emitConnectionEvent(server, { projectId }, { type: "started", mode: "new" });
     expect(await detail()).toMatchObject({
       state: "CONNECTING",

@@ -14,7 +14,7 @@ test("[10] every metric of the Grafana dashboard exists", async () => {
   expect(metricsShown().filter((name) => !offered.has(name) && !ofProcess.test(name))).toEqual([]);
 });
 
-test("[10] the dashboard is one that Grafana imports", async () => {
+test("[10] the Grafana dashboard has the parts that Grafana's import requires", async () => {
   const { status, body } = await server.call("GET", "/metrics/grafana.json");
   expect(status).toBe(200);
   const panels = body.panels as { id: number; title: string; targets: { expr: string }[] }[];
@@ -23,7 +23,7 @@ test("[10] the dashboard is one that Grafana imports", async () => {
   expect(body.__inputs).toMatchObject([{ name: "DS_PROMETHEUS", pluginId: "prometheus" }]);
 });
 
-test("[10] connections, joins and chat are counted at once, and unknown figures are absent", async () => {
+test("[10] connections, joins and chat are counted without delay, and unknown figures are absent", async () => {
   const { projectId, key } = await server.project();
   emitConnectionEvent(server, { projectId }, { type: "started", mode: "new" });
   emitConnectionEvent(server, { projectId }, CONNECTED);

@@ -55,7 +55,7 @@ describe("[4.6] metrics over time", () => {
     }
   });
 
-  test("participants and rooms are the highest number at once, including earlier joins", async () => {
+  test("participants and rooms are the highest number at the same time within a step, including those who joined earlier", async () => {
     emitConnectionEvent(server, { projectId, connectionId: "old" }, { type: "started", mode: "new" });
     emitConnectionEvent(server, { projectId, connectionId: "old" }, CONNECTED);
     server.clock.advance(30 * MINUTE);
@@ -86,7 +86,7 @@ describe("[4.6] metrics over time", () => {
     expect(values(points, "joins").reduce((sum, count) => sum + count)).toBe(2);
   });
 
-  test("messages are counted at once, kept over a flush, and separate for each environment", async () => {
+  test("messages are counted without delay, kept over a flush, and separate for each environment", async () => {
     await say("one");
     await say("two");
     server.clock.advance(MINUTE);

@@ -204,17 +204,20 @@ async function connectionOf(identity: string) {
   return body as { state: string; disconnectReason: string; errors: { code: string }[] };
 }
 
-test.each([1001, 1005])("[24] closing the page (%d) is leaving: no bad verdict, no failure, no error", async (code) => {
-  const identity = `closer${code}`;
-  const call = await goodCall(identity);
-  call.client.cut(code);
-  silence(call);
-  await settled();
-  const [left] = await participants(call.roomId);
-  expect(left).toMatchObject({ leaveReason: "left", quality: "excellent" });
-  expect(left?.verdict).toEqual({ quality: "excellent", cause: "none", sentence: GOOD, evidence: {} });
-  expect(await connectionOf(identity)).toMatchObject({ state: "DISCONNECTED", disconnectReason: "left", errors: [] });
-});
+test.each([1001, 1005])(
+  "[24] closing the page (close code %d) counts as leaving: no bad verdict, no failure, no error",
+  async (code) => {
+    const identity = `closer${code}`;
+    const call = await goodCall(identity);
+    call.client.cut(code);
+    silence(call);
+    await settled();
+    const [left] = await participants(call.roomId);
+    expect(left).toMatchObject({ leaveReason: "left", quality: "excellent" });
+    expect(left?.verdict).toEqual({ quality: "excellent", cause: "none", sentence: GOOD, evidence: {} });
+    expect(await connectionOf(identity)).toMatchObject({ state: "DISCONNECTED", disconnectReason: "left", errors: [] });
+  },
+);
 
 test("[24] a page that is closed before its media connects is no failure to connect", async () => {
   const roomId = await server.room();

@@ -77,7 +77,7 @@ type Close = { server: TestServer };
 const done = ({ server }: Close) => server.close();
 
 describe("[4.6] usage", () => {
-  test("a scripted day equals the table computed by hand", async () => {
+  test("the usage of a scripted day equals a table computed by hand", async () => {
     const scene = await day();
     const { first, second, until, join, leave, alive, get, server } = scene;
     // anna   first   22:00:00 – 22:10:30           11 min on the 1st

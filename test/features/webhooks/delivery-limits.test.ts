@@ -8,7 +8,7 @@ afterAll(() => server.close());
 
 const endpoint = (id: string, projectId = "p") => ({ id, projectId, environment: "PRODUCTION" as const });
 
-test("[7] an endpoint that answers has four slots, not five", () => {
+test("[7] an endpoint that answers gets at most four deliveries at the same time", () => {
   const slots = createDeliverySlots();
   slots.take("a")(true);
   const releases = [1, 2, 3, 4].map(() => {
@@ -21,7 +21,7 @@ test("[7] an endpoint that answers has four slots, not five", () => {
   expect(slots.isFree("a")).toBe(true);
 });
 
-test("an endpoint that has not answered yet, or no longer does, has one slot", () => {
+test("an endpoint that has not answered yet, or no longer does, gets one delivery at a time", () => {
   const slots = createDeliverySlots();
   const release = slots.take("a");
   expect(slots.isFree("a")).toBe(false);
@@ -34,7 +34,7 @@ test("an endpoint that has not answered yet, or no longer does, has one slot", (
   expect(slots.isFree("a")).toBe(false);
 });
 
-test("any number of silent endpoints leaves slots for those that answer", () => {
+test("any number of endpoints that do not answer leaves delivery slots for those that do", () => {
   const slots = createDeliverySlots();
   slots.take("good")(true);
   let silent = 0;
@@ -43,7 +43,7 @@ test("any number of silent endpoints leaves slots for those that answer", () => 
   expect(slots.isFree("good")).toBe(true);
 });
 
-test("all slots together stay below the connections that fetch keeps open", () => {
+test("all delivery slots together are fewer than the connections that fetch opens at the same time", () => {
   const slots = createDeliverySlots();
   let busy = 0;
   for (let n = 0; n < 300; n++) {

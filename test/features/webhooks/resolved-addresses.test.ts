@@ -57,7 +57,7 @@ async function post(url: string, { addresses, allows = PUBLIC_ONLY, fetch: send,
   return attempt(runtime, { url, allows, headers: {}, body: "{}", timeoutMs, controller: new AbortController() });
 }
 
-test("an address that a name resolves to is not connected to unless it may be", async () => {
+test("a host name that resolves to a forbidden address is not connected to", async () => {
   const dialled: string[] = [];
   const answering = async (url: URL) => {
     dialled.push(url.hostname);
@@ -105,7 +105,7 @@ test("refused, silent, unknown and forbidden hosts have the same error", async (
   for (const error of errors) expect(error).toMatchObject({ kind: "unreachable", error: "no HTTP response" });
 });
 
-test("a name that never resolves takes no longer than the timeout", async () => {
+test("an attempt whose host name never resolves ends at the timeout", async () => {
   const runtime = {
     now: Date.now,
     timers: systemTimers,

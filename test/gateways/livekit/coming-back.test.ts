@@ -126,7 +126,7 @@ async function areBack(room: string, [ann, ben]: readonly [Page, Page], before: 
 }
 
 // At once: what takes long is that the server waits.
-test.concurrent("after the resume window a resume is refused, the others were told, and a new join succeeds", async () => {
+test.concurrent("after the resume window the others see the participant leave, its resume is refused, and a new join succeeds", async () => {
   const watcher = await RawClient.open(stage.wsUrl, await stage.token("refused", "watcher"));
   const token = await stage.token("refused", "ann");
   const ann = await RawClient.open(stage.wsUrl, token);
@@ -153,7 +153,7 @@ test.concurrent("after the resume window a resume is refused, the others were to
 }, 180_000);
 
 test.concurrent(
-  "after the resume window the others are told, and LiveKit's clients rejoin by themselves",
+  "after the resume window the others see the participant leave, and LiveKit's clients rejoin by themselves",
   async () => {
     const watcher = await RawClient.open(stage.wsUrl, await stage.token("away", "watcher"));
     const [ann, ben] = await meet("away");

@@ -30,7 +30,7 @@ const HASH = `async (bytes) => [...new Uint8Array(await crypto.subtle.digest("SH
   .map((byte) => byte.toString(16).padStart(2, "0")).join("")`;
 
 test(
-  "bytes, 50 KB of text and a 200 KB file reach livekit-client, and none of its users' events",
+  "bytes, 50 KB of text and a 200 KB file from our SDK reach livekit-client, and messages of flow control do not",
   async () => {
     await livekit.evaluate((hash) => {
       const { livekit, texts } = window;
@@ -72,7 +72,7 @@ test(
 );
 
 test(
-  "the same come from livekit-client",
+  "bytes, 50 KB of text and a 200 KB file from livekit-client reach our SDK",
   async () => {
     await stoa.evaluate((hash) => {
       const { room, seen } = window;

@@ -13,7 +13,7 @@ afterAll(() => Promise.all([firefox?.close(), stage?.close()]));
 
 for (const script of ["livekit-client", "livekit-client-two-connections"] satisfies LivekitPackage[]) {
   test(
-    `${script} in Firefox: with its like in Chromium, both ways, and a camera that comes again`,
+    `${script} in Firefox exchanges media with livekit-client in Chromium, also after its camera is published again`,
     async () => {
       const room = `fox-${script}`;
       const ben = await stage.page("livekit-client");

@@ -10,7 +10,7 @@ const add = (to: PublishedTracks, cid: string, source: TrackSource) =>
 const section = (mid: string, msid: string, more = "", port = 9) =>
   `m=video ${port} UDP/TLS/RTP/SAVPF 96\r\na=mid:${mid}\r\na=sendonly\r\na=msid:- ${msid}\r\n${more}`;
 
-test("Firefox's tracks with other ids on sections with port 0 are found, and found again", () => {
+test("tracks that Firefox offers with other ids, on sections with port 0, are matched to those it announced, also in later offers", () => {
   const to = publishing();
   const camera = add(to, "{camera}", TrackSource.CAMERA);
   const first = section("0", "{other}", "a=bundle-only\r\n", 0);

@@ -18,7 +18,7 @@ async function isGone(name: string): Promise<void> {
   while ((await stage.rooms.listRooms([name])).length > 0) await Bun.sleep(50);
 }
 
-test("createRoom keeps metadata, limits and timeouts, tells them and enforces them", async () => {
+test("createRoom stores metadata, limits and timeouts, clients receive them, and the server enforces them", async () => {
   const options = { name: "kept", metadata: "m", maxParticipants: 2, emptyTimeout: 60, departureTimeout: 30 };
   const { sid: _, ...room } = await stage.rooms.createRoom(options);
   expect(room).toMatchObject(options);
@@ -56,7 +56,7 @@ test("options that are not served are refused instead of dropped", async () => {
   expect(await stage.rooms.listRooms(["optional"])).toEqual([]);
 });
 
-test("an empty room closes: unused, and after the last participant has left; one of the own API stays", async () => {
+test("a room of createRoom closes when it stays unused or its last participant has left; a room of our own API stays", async () => {
   await stage.rooms.createRoom({ name: "unused", emptyTimeout: 1 });
   const roomConfig = { departureTimeout: 1, metadata: "by token", emptyTimeout: 600 };
   const ann = await RawClient.open(stage.wsUrl, await stage.token("short", "ann", { roomConfig }));
@@ -76,7 +76,7 @@ test("an empty room closes: unused, and after the last participant has left; one
   plain.close();
 }, 30_000);
 
-test("valid tokens count against their key, and everything else against its address", async () => {
+test("requests with a valid token are limited by API key, and all others by address", async () => {
   const validate = async (token: string) =>
     (await fetch(`${stage.server.url}/rtc/v1/validate?access_token=${token}`)).status;
   const token = await stage.token("office", "ann");

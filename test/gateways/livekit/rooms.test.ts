@@ -24,7 +24,7 @@ async function pairIn(room: string, script: LivekitPackage): Promise<[Page, Page
 }
 
 test(
-  "livekit-client on one connection exchanges media, names, data and mutes with its like and our SDK",
+  "livekit-client on one connection exchanges media, names, data and mutes with another livekit-client and our SDK",
   async () => {
     const own = await stage.withStoa("one", "own");
     const [ann, ben] = await pairIn("one", "livekit-client");
@@ -62,7 +62,7 @@ test(
 );
 
 test(
-  "livekit-client 2.15 on two connections is seen and heard by its like, and counts once",
+  "livekit-client 2.15 on two connections is seen and heard by another one, and counts as one participant",
   async () => {
     const pages = await pairIn("two", "livekit-client-two-connections");
     const live = await stage.stoa.rooms.list();

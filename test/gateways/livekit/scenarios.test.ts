@@ -71,7 +71,7 @@ test("a room is recorded while a participant with the recorder grant is in it", 
   await ann.client.hears("roomUpdate", ({ room }) => room?.activeRecording === false);
 });
 
-test("participants have the kind of their token", async () => {
+test("participants have the kind that their token names", async () => {
   const kinds = { egress: 2, sip: 3, connector: 7, bridge: 8, ingress: 1, agent: 4, standard: 0 };
   for (const [kind, value] of Object.entries(kinds)) {
     expect([kind, ParticipantInfo_Kind[value]]).toEqual([kind, kind.toUpperCase()]);

@@ -112,7 +112,7 @@ async function outcome(client: Client, method: string, args: unknown[]): Promise
 }
 
 /** `WRITE_GUIDE=1 bin/test livekit/server-sdk` writes the table, for a newer package or a method that is new here. */
-test("every method of livekit-server-sdk works with the program or is unimplemented, as the guide's table says", async () => {
+test("every method of livekit-server-sdk works with Stoa or is unimplemented, as the table of the guide says", async () => {
   const { apiKey, apiSecret } = stage;
   await stage.rooms.createRoom({ name: ROOM });
   const ann = await RawClient.open(stage.wsUrl, await stage.token(ROOM, "ann"));

@@ -10,7 +10,7 @@ afterAll(() => stage.close());
 
 for (const script of ["livekit-client", "livekit-client-two-connections"] satisfies LivekitPackage[]) {
   test(
-    `${script}: a camera that is published again, or wanted again, is shown again`,
+    `${script}: a camera that is published or subscribed again is shown again`,
     async () => {
       const room = `again-${script}`;
       const own = await stage.withStoa(room, "own");

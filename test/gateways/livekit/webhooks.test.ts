@@ -75,7 +75,7 @@ const TRACK = {
   ...{ kind: "audio", source: "microphone", name: null, muted: false, simulcast: false, codec: "opus" },
 } as const;
 
-test("a room, its participants and tracks are told in order, as LiveKit's WebhookReceiver verifies", async () => {
+test("events of a room, its participants and tracks are sent in order, and LiveKit's WebhookReceiver verifies them", async () => {
   const receiver = await endpoint();
   const roomId = await server.room("told");
   const ada = await joined(roomId, "ada");
@@ -108,7 +108,7 @@ test("a room, its participants and tracks are told in order, as LiveKit's Webhoo
   expect(finished?.room?.numParticipants).toBe(0);
 });
 
-test("a participant whose media never connected is told as an aborted connection", async () => {
+test("participant_connection_aborted is sent for a participant whose media never connected", async () => {
   const receiver = await endpoint({
     events: ["participant_joined", "participant_left", "participant_connection_aborted"],
   });
@@ -118,7 +118,7 @@ test("a participant whose media never connected is told as an aborted connection
   expect(summary(await verified(receiver))).toEqual([["participant_connection_aborted", "bob"]]);
 });
 
-test("the participants of a room that is closed leave before it is finished, which is told once", async () => {
+test("when a room is closed, participant_left is sent for everyone in it, then room_finished once", async () => {
   const receiver = await endpoint();
   const roomId = await server.room();
   await joined(roomId, "ada");
@@ -240,7 +240,7 @@ test("a revoked key stops deliveries with the reason, and another key of the end
   expect(event.event).toBe("room_started");
 });
 
-test("after a crash, the participants of the call are told as gone", async () => {
+test("after a crash, participant_left is sent for the participants of the call", async () => {
   const receiver = await endpoint({ events: ["participant_joined", "participant_left"] });
   const roomId = await server.room();
   await joined(roomId, "ada");

@@ -143,7 +143,7 @@ describe("[signaling] the socket is accepted, gets an error and is closed with i
     expect(await ending(ada)).toEqual(["PAYLOAD_TOO_LARGE", 4413]);
   });
 
-  test("bytes count, not characters", async () => {
+  test("4413 counts the bytes of a frame, not its characters", async () => {
     await start({ SIGNALING_MAX_MESSAGE_BYTES: 1024 });
     const ada = await server.joined(await server.room(), "ada");
     ada.raw(JSON.stringify({ type: "ping", pad: "é".repeat(600) }));

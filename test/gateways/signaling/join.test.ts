@@ -212,7 +212,7 @@ describe("[2] placement", () => {
   });
 });
 
-test("[signaling] a client that is gone before its join ends begins no call and no recording", async () => {
+test("[signaling] a client that disconnects before its join is complete starts neither a call nor a recording", async () => {
   const { key } = server;
   const { body: room } = await server.call("POST", "/v1/rooms", { key, body: { name: "strict", record: true } });
   const caller = await server.services.rtcTokens.verify((await server.mint(String(room.id), "twice")).token);

@@ -64,7 +64,7 @@ describe("[signaling] GET /v1/rtc on the wire", () => {
     }
   });
 
-  test("accepts, explains and closes with the typed code", async () => {
+  test("is accepted with an invalid token, gets an error and is closed with its code", async () => {
     const client = open({ path: "/v1/rtc?token=nonsense" });
     expect(await client.next("error")).toMatchObject({ code: "AUTH_ERROR" });
     expect(await client.closed).toEqual({ code: 4401, reason: "AUTH_ERROR" });

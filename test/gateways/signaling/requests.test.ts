@@ -181,7 +181,7 @@ describe("[signaling] tracks and subscriptions", () => {
   });
 });
 
-test("[signaling] a connected participant whose media stalls is told alone, and again when it flows", async () => {
+test("[signaling] only a participant whose media stalls is notified, and again when it flows", async () => {
   const { roomId, ada, bob } = await call();
   const of = { roomId, participantId: sessionId(ada), identity: "ada" };
   node.emit({ ...of, type: "mediaStalled" });
@@ -192,7 +192,7 @@ test("[signaling] a connected participant whose media stalls is told alone, and 
   expect(bob.of("media.flows")).toEqual([]);
 });
 
-test("[signaling] a participant whose data is dropped is told alone", async () => {
+test("[signaling] only the participant whose data is dropped is notified", async () => {
   const { roomId, ada, bob } = await call();
   const of = { roomId, participantId: sessionId(ada), identity: "ada" };
   node.emit({ ...of, type: "dataDropped", messages: 7, reason: "rate_limited" });

@@ -42,7 +42,7 @@ describe("[signaling] resume", () => {
     expect(node.peers().filter((peer) => peer.roomId === roomId)).toHaveLength(2);
   });
 
-  test("after the window the participant has left", async () => {
+  test("after the resume window the participant has left", async () => {
     const { ada, watcher, back } = await scene();
     ada.cut();
     clock.advance(19_999);
@@ -128,7 +128,7 @@ describe("[signaling] resume", () => {
     expect(other.closed?.code).toBe(4440);
   });
 
-  test("any close without room.leave opens the window, also after a protocol violation", async () => {
+  test("any close without room.leave begins the resume window, also after a protocol violation", async () => {
     const { ada, back, watcher } = await scene();
     ada.raw("x".repeat(16_385));
     expect(ada.closed?.code).toBe(4413);
@@ -159,7 +159,7 @@ describe("[2] what ends a session ends its resume", () => {
     }
   });
 
-  test("revoked while the socket is away: the window closes at once", async () => {
+  test("a token that is revoked while the socket is away ends the resume window at once", async () => {
     const { ada, tokenId, token, path, watcher } = await scene();
     ada.cut();
     await server.call("DELETE", `${path}/rtc-tokens/${tokenId}`, { key: server.key });

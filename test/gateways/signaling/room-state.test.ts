@@ -156,7 +156,7 @@ test("a participant waits on one socket: an earlier one is closed, and the later
   expect([earlier, later].map((client) => client.of("lobby.admitted").length)).toEqual([0, 1]);
 });
 
-test("the wait ends with the client, after ten minutes, with the lobby and with the room; at most 100 wait", async () => {
+test("waiting in the lobby ends when the client leaves, after ten minutes, with the lobby and with the room; at most 100 wait", async () => {
   const roomId = await create({ lobby: true });
   const host = await server.joined(roomId, "host", HOST);
   const { client: gone } = await knocks(roomId, "gone");

@@ -193,7 +193,7 @@ describe("[signaling] who publishes in a large room", () => {
     expect([some.of("speakers.changed").length, none.of("speakers.changed").length]).toEqual([2, 1]);
   });
 
-  test("only so many publish at once; one that stops makes place, and a repeated offer is no other publisher", async () => {
+  test("the number of publishers is limited; one that stops makes room for another, and a repeated offer counts once", async () => {
     const roomId = await server.room();
     const hosts: Joined[] = [];
     for (let n = 0; n < 4; n++) hosts.push(await enter(roomId, `h${n}`));

@@ -52,28 +52,28 @@ test("no code assumes that a room is on one media node", async () => {
   expect(found).toEqual([]);
 });
 
-test("of two nodes that do not hear each other, the main site stays", async () => {
+test("of two nodes that cannot reach each other, the main site of the room stays", async () => {
   const { eu, us, ben, linkOf, says, moved } = await apart();
   says(eu, linkOf(eu, us), "down");
   expect(await moved()).toEqual(["ben"]);
   expect(ben.of("bye")[0]).toMatchObject({ reason: "node_lost", action: "rejoin" });
 });
 
-test("of two nodes that do not hear each other, the one leaves that the third does not hear either", async () => {
+test("of two nodes that cannot reach each other, the one that a third cannot reach either leaves the room", async () => {
   const { eu, us, asia, linkOf, says, moved } = await apart();
   says(asia, linkOf(eu, asia), "silent");
   says(us, linkOf(eu, us), "down");
   expect(await moved()).toEqual(["ada"]);
 });
 
-test("a main site that the server does not hear, either, leaves at once", async () => {
+test("a main site that the server cannot reach either leaves the room at once", async () => {
   const { eu, us, asia, linkOf, says, moved } = await apart();
   Object.assign(eu.node, { remote: { ...HEARD, silentMs: 3_000 } });
   for (const other of [us, asia]) says(other, linkOf(eu, other), "down");
   expect(await moved()).toEqual(["ada"]);
 });
 
-test("operators see the links between nodes with the worse of what both ends say, and who is where", async () => {
+test("operators see the links between nodes, with the worse figures of the two ends, and the participants of each node", async () => {
   const { roomId, eu, us, asia, linkOf } = await apart();
   const id = linkOf(eu, us);
   eu.node.emit({ type: "linkChanged", linkId: id, state: "up", rttMs: 80, lossPercent: 0.5, limitBps: 900_000 });
@@ -160,7 +160,7 @@ test("nobody new is placed on a node that is not connected", async () => {
   expect(dan.ack.serverName).toBe("eu");
 });
 
-test("a node that reports a call after a restart is rid of participants that are unknown or have joined elsewhere", async () => {
+test("participants whom a node reports after a restart are removed from it if they are unknown or have joined elsewhere", async () => {
   const { roomId, us, ada } = await apart();
   const records = new Map<string, string | undefined>();
   const { addParticipant } = us.node;

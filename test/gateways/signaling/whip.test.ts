@@ -192,7 +192,7 @@ describe("[10] POST /whip and /whep", () => {
       expect((await patch(CANDIDATE, etag)).status).toBe(412);
     });
 
-    test("refuses what is no fragment, another type, and other tokens", async () => {
+    test("refuses a body that is no SDP fragment, another content type, and other tokens", async () => {
       const { roomId, patch, etag } = await encoder();
       expect((await patch("nonsense", etag)).status).toBe(400);
       expect((await patch("a=ice-ufrag:only\r\n", etag)).status).toBe(400);
@@ -223,7 +223,7 @@ describe("[10] POST /whip and /whep", () => {
     }
   });
 
-  test("an offer for both directions, or without a direction, is answered for one", async () => {
+  test("an offer to send and receive, or without a direction, is answered for one direction", async () => {
     const roomId = await start();
     const section = (lines: string) => `m=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\n${lines}`;
     const offered: string[] = [];

@@ -22,10 +22,10 @@ function problemsOf(input: ConfigInput): readonly string[] {
   return [];
 }
 
-describe("[11] precedence", () => {
+describe("[11] the source of a setting", () => {
   const file = { PORT: 1, limits: { chat_max_text_length: 11 }, chat: { typing_ttl_seconds: 12 } };
 
-  test("flag before environment before file before default, each with its source", () => {
+  test("a flag comes before the environment, the file and the default, and each value names its source", () => {
     const { config, sources } = loadConfig({
       flags: { PORT: "3" },
       env: { PORT: "2", CHAT_TYPING_TTL_SECONDS: "9" },
@@ -157,7 +157,7 @@ describe("[11] values out of range stop the start", () => {
 });
 
 describe("[11] names that do not exist stop the start with the nearest name", () => {
-  test("in the environment, when they look like settings of Stoa", () => {
+  test("unknown names in the environment stop the start when they look like settings of Stoa", () => {
     expect(problemsOf({ env: { CHAT_MAX_TEXT_LENGHT: "5" } })).toEqual([
       "CHAT_MAX_TEXT_LENGHT (environment) is not a variable of Stoa. Did you mean CHAT_MAX_TEXT_LENGTH?",
     ]);
@@ -180,7 +180,7 @@ describe("[11] names that do not exist stop the start with the nearest name", ()
     expect(problemsOf({ env })).toEqual([]);
   });
 
-  test("in the file and among the flags, in any case", () => {
+  test("unknown names in the file and among the flags stop the start, in any case", () => {
     expect(problemsOf({ file: { chat: { max_text_lenght: 5 } } })).toEqual([
       "chat.max_text_lenght (file) is not a variable of Stoa. Did you mean CHAT_MAX_TEXT_LENGTH?",
     ]);

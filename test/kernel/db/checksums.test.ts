@@ -204,7 +204,7 @@ test("overwriting deleted content keeps the checksums, and does not hide damage"
   db.$client.close();
 });
 
-test("a build without the layer writes pages without checksums, and the file no longer claims to have them", async () => {
+test("a build without the checksum layer writes pages without checksums, and the file no longer claims to have them", async () => {
   const db = openDatabase(path);
   fill(db);
   closeDatabase(db);
@@ -273,7 +273,7 @@ test("a page whose content and checksum the disk has lost is an error", () => {
   again.$client.close();
 });
 
-test("when another program writes, pages are trusted until somebody asks for checksums again", async () => {
+test("when another program writes to the file, its pages are not verified until checksums are requested again", async () => {
   const db = openDatabase(path);
   fill(db);
   closeDatabase(db);

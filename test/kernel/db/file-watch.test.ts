@@ -81,7 +81,7 @@ for (const suffix of ["", "-wal", "-shm"]) {
   });
 }
 
-test("an error of the device has the files looked at before anything else is written", () => {
+test("after an I/O error the database files are checked before anything else is written", () => {
   db.$client.run("CREATE TABLE installation (id TEXT)");
   const metrics = createMetrics();
   const health = watchDatabase({
@@ -96,7 +96,7 @@ test("an error of the device has the files looked at before anything else is wri
   health.stop();
 });
 
-test("checkpoints of this and another process are not taken for damage", async () => {
+test("checkpoints of this and another process are not mistaken for damage", async () => {
   const other = openDatabase(path);
   for (const mode of ["PASSIVE", "RESTART", "TRUNCATE", "FULL"]) {
     for (const { $client } of [db, other]) {

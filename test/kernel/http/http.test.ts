@@ -127,7 +127,7 @@ describe("[4.6] browser origins", () => {
 });
 
 describe("[1] cursors", () => {
-  test("decode to their position, and only for their own list", () => {
+  test("a cursor decodes to its position, and only for its own list", () => {
     const cursor = encodeCursor("rooms", ["abc", 5]);
     expect(decodeCursor("rooms", cursor, ["string", "number"])).toEqual(["abc", 5]);
     for (const [list, text, shape] of [

@@ -82,7 +82,7 @@ test("[4] large frames of many sockets that arrive at once take one slice of the
   }
 });
 
-test("[4] of many sockets that flood, each is served", async () => {
+test("[4] many sockets that send floods are all served", async () => {
   const { received, socket } = createWorld();
   const many = Array.from({ length: 5 }, (_, n) => socket(`${n}:`));
   for (const one of many) for (let n = 0; n < 40; n++) one.push(n);
@@ -129,7 +129,7 @@ test("[17] a thousand frames over the budget of a window wait to be refused, and
   expect(received.filter((frame) => frame.startsWith("m"))).toHaveLength(8);
 });
 
-test("[17] cleared frames are never received, and the end comes at once", async () => {
+test("[17] frames that were cleared are never received, and the end of the socket follows at once", async () => {
   const { received, socket } = createWorld();
   const mallory = socket("m");
   for (let n = 0; n < 100; n++) mallory.push(n);

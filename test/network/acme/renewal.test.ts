@@ -151,7 +151,7 @@ function directoryAt(url: string): Record<string, string> {
   return Object.fromEntries(Object.entries(paths).map(([name, path]) => [name, new URL(path, url).href]));
 }
 
-test("the authority's suggested renewal time is chosen once, and earlier when its window moves", async () => {
+test("a renewal time is chosen once within the window that the authority suggests, and again when the window moves", async () => {
   const { clock, keeper } = await stageWith();
   const first = keeper();
   const stop = first.start();
@@ -253,7 +253,7 @@ test.each([
   expect(lines.join("")).toContain(sentence);
 });
 
-test("no order is made when no challenge can be shown", async () => {
+test("no certificate is ordered when no challenge can be answered", async () => {
   const { keeper, dataDir } = await stageWith();
   const unable = "ACME_CHALLENGE is http-01, but port 80 cannot be had here.";
   const renewal = keeper({ unableReason: unable });

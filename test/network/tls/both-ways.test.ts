@@ -15,7 +15,7 @@ describe.each([
 
   const much = async () => (await (await stage.get("/much")).arrayBuffer()).byteLength;
 
-  test("large bodies pass unchanged in both directions", async () => {
+  test("large bodies are forwarded unchanged in both directions", async () => {
     const body = new Uint8Array(8 * 1_024 * 1_024).map((_byte, at) => at % 251);
     const echoed = new Uint8Array(await (await stage.get("/echo", { method: "POST", body })).arrayBuffer());
     expect(Bun.hash(echoed)).toBe(Bun.hash(body));
@@ -33,7 +33,7 @@ describe.each([
     idle.destroy();
   });
 
-  test("WebSockets pass", async () => {
+  test("WebSockets are forwarded in both directions", async () => {
     const socket = new WebSocket(`${stage.url.replace("https", "wss")}/socket`, {
       tls: { rejectUnauthorized: false },
     } as never);

@@ -12,7 +12,7 @@ const FILES = { TLS_CERT: "cert.pem", TLS_KEY: "key.pem" };
 /** As an operator's environment makes it. */
 const configOf = (env: Record<string, string>): Config => loadConfig({ env }).config;
 
-test("[22] the port's settings have the promised defaults", () => {
+test("[22] the settings of the TLS port have their documented defaults", () => {
   expect(configOf({ DOMAIN })).toMatchObject({
     PUBLIC_URL: `https://${DOMAIN}`,
     HOST: "127.0.0.1",

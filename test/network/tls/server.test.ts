@@ -78,7 +78,7 @@ test("[22] revoking a token closes its relay connection and refuses new ones", a
   again.socket.destroy();
 });
 
-test("[22] the port's metrics are exported, with refusals by code", async () => {
+test("[22] the metrics of the TLS port are exported, with refusals by code", async () => {
   const { own } = await minted();
   const { client, socket } = await turnAs(edgePort, own);
   await client.allocate();

@@ -42,7 +42,7 @@ test("an allocation relays in both directions, by indications and by a channel",
   expect(server.counters).toMatchObject({ allocations: 1, packetsIn: 2, packetsOut: 2, bytesIn: 10, bytesOut: 11 });
 });
 
-test("two peers on one machine are told apart", async () => {
+test("data of two peers on one machine is delivered with the port of each", async () => {
   const { relays, connectClient } = turnStage();
   const { client } = connectClient();
   await client.allocate();
@@ -53,7 +53,7 @@ test("two peers on one machine are told apart", async () => {
   expect(relays.map(({ sent }) => sent)).toEqual([["one"], ["two"]]);
 });
 
-test("over UDP a frame has no padding", async () => {
+test("over UDP a ChannelData message has no padding", async () => {
   const { relays, connectClient } = turnStage();
   const { client, frames } = connectClient({ transport: "udp" });
   await client.allocate();
@@ -79,7 +79,7 @@ test.each([
   expect(relays).toEqual([]);
 });
 
-test("another port of a media node's machine is no peer", async () => {
+test("another port of a media node's machine is refused as a peer", async () => {
   const { relays, connectClient } = turnStage();
   const { client } = connectClient();
   await client.allocate();

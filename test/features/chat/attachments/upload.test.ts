@@ -136,7 +136,7 @@ test("[contract 9] an interrupted upload leaves no file and can be repeated", as
   expect(await complete(upload.id)).toEqual([200, "UPLOADED"]);
 });
 
-test("[contract 9] of parallel uploads to one address one counts, complete, and no other file is left", async () => {
+test("[contract 9] of parallel uploads to one address exactly one is kept, complete, and the others leave no file", async () => {
   const before = world.files("objects").length;
   const upload = await world.request(200_000);
   const bodies = Array.from({ length: 8 }, (_, i) => Buffer.alloc(200_000, 97 + i));
