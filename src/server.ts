@@ -17,6 +17,7 @@ import { createReadiness } from "./kernel/http/health.ts";
 import { type HeldRequests, type Listener, listen } from "./kernel/http/serving/listener.ts";
 import { createTlsClients } from "./kernel/http/serving/tls-clients.ts";
 import { createLifecycle } from "./kernel/lifecycle.ts";
+import { hostInUrl } from "./kernel/net/addresses.ts";
 import { guardDescriptors } from "./kernel/net/descriptors.ts";
 import {
   createForwardedClient,
@@ -328,7 +329,7 @@ function openOrRelease<Result>(open: () => Result, lock: DataLock | null): Resul
 }
 
 function addressOf(scheme: "http" | "https", host: string, port: number | undefined): string {
-  return `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
+  return `${scheme}://${hostInUrl(host)}:${port}`;
 }
 
 /** Their clients are told to join again by this process, which stops. systemd ends what is left when this process has ended. */

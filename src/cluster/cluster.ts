@@ -1,6 +1,7 @@
 import { networkInterfaces } from "node:os";
 import type { Config } from "../kernel/config/index.ts";
 import type { Keyring } from "../kernel/crypto/secrets.ts";
+import { hostInUrl } from "../kernel/net/addresses.ts";
 import type { Runtime } from "../kernel/runtime.ts";
 import type { Fence } from "../kernel/socket/sockets.ts";
 import type { Services } from "../services.ts";
@@ -46,7 +47,7 @@ export function memberUrl({ CLUSTER_URL, HOST }: Config, port: number): string {
   if (CLUSTER_URL !== undefined) return CLUSTER_URL.replace(/\/$/, "");
   const isWildcard = HOST === "0.0.0.0" || HOST === "::";
   const host = isWildcard ? (firstExternalAddress() ?? "127.0.0.1") : HOST;
-  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+  return `http://${hostInUrl(host)}:${port}`;
 }
 
 function firstExternalAddress(): string | undefined {

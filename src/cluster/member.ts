@@ -12,6 +12,7 @@ import { MigrationRefused, readMigrations } from "../kernel/db/migrate.ts";
 import { postgresLog } from "../kernel/db/postgres-log.ts";
 import { createLog } from "../kernel/log.ts";
 import { createMetrics } from "../kernel/metrics.ts";
+import { hostInUrl } from "../kernel/net/addresses.ts";
 import { databasePath, type Runtime, type RuntimeOptions } from "../kernel/runtime.ts";
 import { systemNow } from "../kernel/time/clock.ts";
 import { systemTimers } from "../kernel/time/timers.ts";
@@ -138,7 +139,7 @@ export async function startMember(config: Config, options: MemberOptions, start:
   const port = standby.port ?? config.PORT;
   const url = memberUrl(config, port);
   const noteStandby = () =>
-    lock.note({ role: "standby", pid: process.pid, version: VERSION, url: `http://${hostOf(config.HOST)}:${port}` });
+    lock.note({ role: "standby", pid: process.pid, version: VERSION, url: `http://${hostInUrl(config.HOST)}:${port}` });
   noteStandby();
   log.info({ url, version: VERSION }, "cluster: standby listening");
   const stopReporting = startReporting({ commitLog, url, state: currentState, log, timers });
@@ -300,10 +301,6 @@ export async function startMember(config: Config, options: MemberOptions, start:
   }
   settled.promise.catch(() => void stop("refused"));
   return { url, state: currentState, settled: settled.promise, stop };
-}
-
-function hostOf(host: string): string {
-  return host.includes(":") ? `[${host}]` : host;
 }
 
 /** A retry cannot help: the operator has to decide. */

@@ -7,28 +7,11 @@ import { RTC_SERVER_STATUSES, type RtcServerStatus } from "../protocol/enums.ts"
 import { ApiError } from "../protocol/errors.ts";
 import type { Candidate } from "./registration/allocation.ts";
 import type { NodeKeys } from "./registration/node-keys.ts";
+import type { FleetMetrics, Heartbeat, RegisterServer } from "./registration/server.schema.ts";
 import { serverStore } from "./registration/server.store.ts";
 import type { ServerRow } from "./registration/server.table.ts";
 
 export type FleetService = ReturnType<typeof createFleet>;
-
-export type RegisterServer = {
-  name: string;
-  region: string;
-  publicHost: string;
-  internalUrl: string;
-  capacity?: number;
-  version?: string;
-};
-
-export type Heartbeat = {
-  activeRooms: number;
-  activeParticipants: number;
-  cpuPercent?: number;
-  memoryPercent?: number;
-  networkInBps?: number;
-  networkOutBps?: number;
-};
 
 type FleetDeps = {
   /** The URL of the connected node of this name; null without one. */
@@ -165,18 +148,6 @@ export function statusOf(row: ServerRow, timeoutSeconds: number, at: number): Rt
   if (at - row.seenAt >= timeoutSeconds * 1000) return "UNHEALTHY";
   return row.draining ? "DRAINING" : "HEALTHY";
 }
-
-export type FleetMetrics = {
-  servers: number;
-  healthy: number;
-  draining: number;
-  unhealthy: number;
-  capacity: number | null;
-  activeRooms: number | null;
-  activeParticipants: number | null;
-  networkInBps: number | null;
-  networkOutBps: number | null;
-};
 
 /** Totals of nodes that are alive. A total without any known figure is null instead of 0. */
 function fleetMetrics(rows: readonly ServerRow[], timeoutSeconds: number, at: number): FleetMetrics {

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import type { Config } from "../kernel/config/index.ts";
 import type { Log } from "../kernel/log.ts";
+import { hostInUrl } from "../kernel/net/addresses.ts";
 import { guardDescriptors } from "../kernel/net/descriptors.ts";
 import { systemNow } from "../kernel/time/clock.ts";
 import { systemTimers, type Timers } from "../kernel/time/timers.ts";
@@ -118,9 +119,5 @@ function ownUrl(
   port: number | undefined,
 ): string {
   if (DOMAIN !== undefined && PUBLIC_URL !== undefined) return PUBLIC_URL;
-  return front ? `https://${bracketed(host)}:${front.multiplexer.port}` : `http://${bracketed(host)}:${port}`;
-}
-
-function bracketed(host: string): string {
-  return host.includes(":") ? `[${host}]` : host;
+  return front ? `https://${hostInUrl(host)}:${front.multiplexer.port}` : `http://${hostInUrl(host)}:${port}`;
 }

@@ -3,7 +3,8 @@ import type { Runtime } from "../kernel/runtime.ts";
 import { every, type Timers } from "../kernel/time/timers.ts";
 import { ApiError } from "../protocol/errors.ts";
 import type { MediaNode } from "../protocol/media-node.ts";
-import type { FleetService, Heartbeat, RegisterServer } from "./fleet.ts";
+import type { FleetService } from "./fleet.ts";
+import type { Heartbeat, RegisterServer } from "./registration/server.schema.ts";
 
 type NodeReporterDeps = {
   node: MediaNode;

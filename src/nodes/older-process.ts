@@ -4,6 +4,7 @@
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { isRunning } from "../kernel/data-directory/data-lock.ts";
 import { writeDurably } from "../kernel/durable-file.ts";
 import type { Log } from "../kernel/log.ts";
 import type { SharedPort } from "../sfu/transport/port-sharing/port-sharing.ts";
@@ -51,14 +52,6 @@ function readdirNow(folder: string): string[] {
     return readdirSync(folder);
   } catch {
     return [];
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
   }
 }
 

@@ -108,8 +108,12 @@ export const SubscriptionChange = Type.Object({
 });
 export type SubscriptionChange = Static<typeof SubscriptionChange>;
 
-/** The codecs in which a publisher may be asked to send a copy of its video for viewers that cannot decode the first codec. */
-export const BackupCodec = literals(["VP8", "H264"]);
+/**
+ * The codecs in which a publisher may be asked to send a copy of its video for viewers that cannot decode its own. Every browser
+ * decodes one of them; VP8 costs the publisher less where there is no hardware for H264.
+ */
+export const BACKUP_CODECS = ["VP8", "H264"] as const;
+export const BackupCodec = literals(BACKUP_CODECS);
 export type BackupCodec = Static<typeof BackupCodec>;
 
 /** Exactly one of the two is present. */

@@ -5,7 +5,7 @@ import type { RunningMember } from "../../cluster/member.ts";
 import type { Config } from "../../kernel/config/index.ts";
 import { HTTPS_PORT, listenAddresses } from "../../kernel/config/listen-addresses.ts";
 import type { Log } from "../../kernel/log.ts";
-import { isLoopback } from "../../kernel/net/addresses.ts";
+import { hostInUrl, isLoopback } from "../../kernel/net/addresses.ts";
 import { ownCommandLine, programPath } from "../../kernel/own-command.ts";
 import { VERSION } from "../../kernel/version.ts";
 import type { EmbeddedMedia } from "../../nodes/embedded-media.ts";
@@ -91,8 +91,7 @@ function greeting({ url, services, media }: RunningServer, config: Config): stri
     ...urls.map((reachable) => `  Listening  ${reachable}`),
   ];
   for (const address of media.addresses) {
-    const host = address.includes(":") ? `[${address}]` : address;
-    lines.push(`  Media      ${media.ports.map((port) => `${host}:${port}`).join(", ")} (udp and tcp)`);
+    lines.push(`  Media      ${media.ports.map((port) => `${hostInUrl(address)}:${port}`).join(", ")} (udp and tcp)`);
   }
   // A server on loopback has a reverse proxy or the TLS multiplexer in front of it, whose port has to be open.
   const front = new URL(config.PUBLIC_URL !== undefined && isLoopback(config.HOST) ? config.PUBLIC_URL : url);

@@ -1,7 +1,7 @@
 import { realpathSync } from "node:fs";
 import { Command } from "commander";
 import type { Config } from "../../kernel/config/index.ts";
-import { runningServer } from "../../kernel/data-directory/data-lock.ts";
+import { isRunning, runningServer } from "../../kernel/data-directory/data-lock.ts";
 import { readUpgradeNote, writeUpgradeNote } from "../../upgrade/note.ts";
 import { addConfigOptions, configFrom } from "../config-options.ts";
 import { CommandFailure } from "../failure.ts";
@@ -62,13 +62,5 @@ async function outcome(dataDir: string, pid: number): Promise<{ pid: number; ver
     if (note?.state === "failed") throw new CommandFailure(`the server was not upgraded: ${note.reason}`);
     if (!isRunning(pid)) throw new CommandFailure("the server ended before it was upgraded; its log says why.");
     await Bun.sleep(CHECK_EVERY_MS);
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
   }
 }

@@ -1,4 +1,4 @@
-import { Type } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 import { t } from "elysia";
 import {
   anyNumber,
@@ -38,6 +38,7 @@ export const AddMember = t.Object({
   name: t.Optional(DisplayName),
   metadata: t.Optional(Metadata),
 });
+export type AddMember = Static<typeof AddMember>;
 
 export const UpdateMember = t.Object({
   role: t.Optional(Role),
@@ -46,6 +47,7 @@ export const UpdateMember = t.Object({
   name: t.Optional(nullable(DisplayName)),
   metadata: t.Optional(nullable(Metadata)),
 });
+export type UpdateMember = Static<typeof UpdateMember>;
 
 export const MemberStatus = oneOf(CHAT_MEMBER_STATUSES);
 export const ConversationStatus = oneOf(CONVERSATION_STATUSES);
@@ -58,6 +60,7 @@ export const CreateConversation = t.Object({
   members: t.Optional(t.Array(AddMember, { maxItems: 1000 })),
   metadata: t.Optional(Metadata),
 });
+export type CreateConversation = Static<typeof CreateConversation>;
 
 export const UpdateConversation = t.Object({
   name: t.Optional(Name),
@@ -66,6 +69,7 @@ export const UpdateConversation = t.Object({
   metadata: t.Optional(nullable(Metadata)),
   slowModeSeconds: t.Optional(wholeNumber({ min: 0, max: MAX_SLOW_MODE_SECONDS })),
 });
+export type UpdateConversation = Static<typeof UpdateConversation>;
 
 export const SendMessage = t.Object({
   // The service checks the length in code points.
@@ -75,11 +79,14 @@ export const SendMessage = t.Object({
   clientMessageId: optionalText(128),
   attachmentId: optionalText(64),
   metadata: t.Optional(Metadata),
+  // Only a backend's request may set it: a user always sends under the own id.
   senderId: OptionalIdentity,
   clientSentAt: t.Optional(anyNumber({ min: 0, description: "Epoch milliseconds; for measuring latency only" })),
 });
+export type SendMessage = Static<typeof SendMessage>;
 
 export const EditMessage = t.Object({ text: t.Optional(t.String()), metadata: t.Optional(nullable(Metadata)) });
+export type EditMessage = Static<typeof EditMessage>;
 
 export const SentMessage = t.Object({ ...Message.properties, deduplicated: t.Boolean() });
 
@@ -99,6 +106,7 @@ export const MintChatToken = t.Object({
     }),
   ),
 });
+export type MintChatToken = Static<typeof MintChatToken>;
 
 export const BooleanQuery = t.Optional(QueryBoolean);
 

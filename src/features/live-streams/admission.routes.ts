@@ -5,14 +5,12 @@ import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
-import type { LiveStreamHostRole } from "../../protocol/enums.ts";
 import type { ErrorCode } from "../../protocol/errors.ts";
 import { RegisterHost, StreamCredentials, Viewer } from "./live-stream.schema.ts";
 import type { StreamRef } from "./live-stream.service.ts";
 import type { LiveStreams } from "./live-streams.ts";
 
 type Services = { liveStreams: LiveStreams };
-type NewHost = { identity: string; role?: LiveStreamHostRole };
 
 const MINT_ERRORS: ErrorCode[] = [
   "SVC_STREAM_NOT_FOUND",
@@ -37,7 +35,7 @@ const REMOVE_VIEWER_ERRORS: ErrorCode[] = ["SVC_STREAM_NOT_FOUND", "SVC_MEMBER_N
 function admissionHandlers({ write }: Runtime, { liveStreams: { admissions } }: Services) {
   return {
     /** Only a member of the project is passed as `author`; credentials that backends mint are not audited. */
-    async admitHost(ref: StreamRef, body: NewHost, publicUrl: string, author: Author | null = null) {
+    async admitHost(ref: StreamRef, body: RegisterHost, publicUrl: string, author: Author | null = null) {
       const admission = await write((unit) => admissions.admitHost(unit, ref, body.identity, body.role, author));
       return admissions.sign(admission, publicUrl);
     },

@@ -1,4 +1,4 @@
-import { Type } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 import { t } from "elysia";
 import { Identity, NullableTimestamp, nullable, oneOf, Timestamp, textOf } from "../../kernel/http/schema.ts";
 import { ChatToken, Metadata } from "../../protocol/chat-records.ts";
@@ -26,10 +26,13 @@ export const CreateStream = t.Object({
   scheduledAt: t.Optional(nullable(Timestamp)),
   record: t.Optional(t.Boolean({ description: "Record it from its start to its end, and offer it as HLS" })),
 });
+export type CreateStream = Static<typeof CreateStream>;
 
 export const UpdateStream = t.Object({ title: t.Optional(textOf(1, 200)), ...described });
+export type UpdateStream = Static<typeof UpdateStream>;
 
 export const RegisterHost = t.Object({ identity: Identity, role: t.Optional(HostRole) });
+export type RegisterHost = Static<typeof RegisterHost>;
 export const Viewer = t.Object({ identity: Identity });
 
 export const LiveStream = t.Object({

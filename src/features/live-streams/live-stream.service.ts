@@ -3,33 +3,16 @@ import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import { iso } from "../../kernel/time/clock.ts";
-import type { AuditActionName, Environment, LiveStreamStatus, LiveStreamVisibility } from "../../protocol/enums.ts";
+import type { AuditActionName, Environment, LiveStreamStatus } from "../../protocol/enums.ts";
 import { ApiError, invalid } from "../../protocol/errors.ts";
 import type { WebhookEventData } from "../../protocol/webhook-events.ts";
 import type { ChatService } from "../chat/chat.ts";
 import { emptyAsNull } from "../chat/input.ts";
 import type { RoomService } from "../rooms/room.service.ts";
 import type { WebhookEvent } from "../webhooks/events.ts";
+import type { CreateStream, UpdateStream } from "./live-stream.schema.ts";
 import type { LiveStreamStore, StreamChange } from "./live-stream.store.ts";
 import type { LiveStreamRow } from "./live-stream.table.ts";
-
-/** The fields that PATCH can change. */
-type StreamDescription = {
-  title?: string;
-  description?: string | null;
-  thumbnailUrl?: string | null;
-  category?: string | null;
-  tags?: string[];
-  language?: string | null;
-  visibility?: LiveStreamVisibility;
-  metadata?: Record<string, unknown> | null;
-};
-type NewStream = StreamDescription & {
-  title: string;
-  hostIdentity: string;
-  scheduledAt?: string | null;
-  record?: boolean;
-};
 
 /** Without `environment`, as for a dashboard session, the stream is found in either environment. */
 export type StreamRef = { projectId: string; environment?: Environment; streamId: string };
@@ -109,7 +92,7 @@ export function liveStreamService({ bus, ids, now }: Runtime, { store, rooms, ch
     audit,
 
     /** Creates the room, the conversation and the host in the same unit of work. */
-    create(unit: Unit, { projectId, environment }: Tenant, input: NewStream): LiveStreamRow {
+    create(unit: Unit, { projectId, environment }: Tenant, input: CreateStream): LiveStreamRow {
       const tenant = { projectId, environment };
       const at = now();
       const publicId = ids.publicId("stream");
@@ -164,7 +147,7 @@ export function liveStreamService({ bus, ids, now }: Runtime, { store, rooms, ch
       return stream;
     },
 
-    update(unit: Unit, ref: StreamRef, input: StreamDescription, author: Author): LiveStreamRow {
+    update(unit: Unit, ref: StreamRef, input: UpdateStream, author: Author): LiveStreamRow {
       const stream = find(ref);
       const description = descriptionChange(input);
       if (Object.keys(description).length === 0) return stream;
@@ -207,7 +190,7 @@ function invalidState(status: LiveStreamStatus): ApiError {
 }
 
 /** The fields of a request in their stored form; an empty string becomes null. */
-function descriptionChange(input: StreamDescription): StreamChange {
+function descriptionChange(input: UpdateStream): StreamChange {
   const change: StreamChange = {};
   if (input.title !== undefined) change.title = input.title;
   if (input.description !== undefined) change.description = emptyAsNull(input.description);

@@ -14,6 +14,7 @@ import type { Runtime } from "../../kernel/runtime.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { Download } from "../storage/download.ts";
 import type { StorageQuota } from "../storage/quota.ts";
+import { createDownloadSigner } from "../storage/signed-url.ts";
 import { ExportQueue } from "./export-queue.ts";
 import type { PrivacyStore } from "./privacy.store.ts";
 import type { ExportRow } from "./privacy.table.ts";
@@ -40,7 +41,7 @@ export function exportService(runtime: Runtime, { store, features, quota }: Expo
   const cancelled = new Set<string>();
 
   const userOf = ({ projectId, environment, userId }: ExportRow): User => ({ projectId, environment, userId });
-  const signedText = (id: string, expiresAt: number) => JSON.stringify(["GET", "person-export", id, expiresAt]);
+  const urls = createDownloadSigner(keyring, now, "storage-url", ["GET", "person-export"]);
 
   function throwIfCancelled(id: string): void {
     if (cancelled.has(id)) throw new Error("the export was cancelled");
@@ -163,19 +164,11 @@ export function exportService(runtime: Runtime, { store, features, quota }: Expo
     urlOf({ id, status }: ExportRow, publicUrl: string): string | null {
       if (status !== "READY" || !existsSync(pathOf(id))) return null;
       const expires = now() + config.STORAGE_DOWNLOAD_URL_TTL_SECONDS * 1000;
-      const query = new URLSearchParams({
-        expires: String(expires),
-        signature: keyring.digest("storage-url", signedText(id, expires)),
-      });
-      return `${publicUrl}/v1/exports/${id}?${query}`;
+      return `${publicUrl}/v1/exports/${id}?${urls.query(id, expires)}`;
     },
 
     open(id: string, query: URLSearchParams): Download {
-      const expiresAt = Number(query.get("expires"));
-      const genuine = keyring.isDigest("storage-url", signedText(id, expiresAt), query.get("signature") ?? "");
-      if (!genuine || now() >= expiresAt) {
-        throw new ApiError("SVC_PERMISSION_DENIED", "The address has expired, or was not issued by this server.");
-      }
+      const expiresAt = urls.check(id, query);
       const row = store.getExport(id);
       if (row?.status !== "READY" || !existsSync(pathOf(id))) throw new ApiError("SVC_EXPORT_NOT_FOUND");
       const { bytes, sha256 } = row;

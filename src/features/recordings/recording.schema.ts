@@ -1,4 +1,4 @@
-import { Type } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 import { t } from "elysia";
 import { oneOf, Timestamp, wholeNumber } from "../../kernel/http/schema.ts";
 import { Recording } from "../../protocol/recordings.ts";
@@ -8,6 +8,7 @@ export const StartRecording = t.Object({
   name: t.Optional(t.String({ minLength: 1, maxLength: 128, description: "A name to find it by" })),
   audioOnly: t.Optional(t.Boolean({ description: "Record no video" })),
 });
+export type StartRecording = Static<typeof StartRecording>;
 
 export const TimelineEntry = t.Object(
   {
@@ -46,3 +47,4 @@ export const ComposeRecording = t.Object({
   height: t.Optional(wholeNumber({ min: 120, max: 2_160, description: "Of the video; 720 by default" })),
   names: t.Optional(t.Boolean({ description: "Write each participant's name into its tile; true by default" })),
 });
+export type ComposeRecording = Static<typeof ComposeRecording>;

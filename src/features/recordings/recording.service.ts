@@ -9,10 +9,12 @@ import { ApiError } from "../../protocol/errors.ts";
 import type { ChatService } from "../chat/chat.ts";
 import type { RoomRow } from "../rooms/room.table.ts";
 import type { Download } from "../storage/download.ts";
+import { createDownloadSigner } from "../storage/signed-url.ts";
 import type { createActiveRecordings } from "./active-recordings.ts";
-import type { ComposeInput, createComposer } from "./composition/composer.ts";
+import type { createComposer } from "./composition/composer.ts";
 import type { Hls } from "./hls/hls.ts";
 import { presentRecording } from "./present-recording.ts";
+import type { ComposeRecording, StartRecording } from "./recording.schema.ts";
 import type { RecordingStore } from "./recording.store.ts";
 import type { RecordingFileRow, RecordingRow } from "./recording.table.ts";
 import type { RecordingFolder } from "./recording-folder.ts";
@@ -23,8 +25,6 @@ export type RecordingService = ReturnType<typeof recordingService>;
 
 /** Without an environment, recordings of both are found. */
 type Owner = { projectId: string; environment?: Tenant["environment"] };
-type NewRecording = { name?: string; audioOnly?: boolean };
-
 /** `url` is set when the file is in the bucket, from which clients then read it. */
 type RecordedDownload = Download & { url: string | null };
 
@@ -56,14 +56,12 @@ export function recordingService(runtime: Runtime, deps: Deps) {
     return row;
   }
 
-  const signedText = (fileId: string, expires: number) => JSON.stringify([fileId, expires]);
+  const urls = createDownloadSigner(keyring, now, "recording-url");
 
   /** A signed URL of a file, valid until `until` at the latest. */
   function signedUrl(fileId: string, publicUrl: string, until = Number.POSITIVE_INFINITY) {
     const expires = Math.min(until, now() + config.STORAGE_DOWNLOAD_URL_TTL_SECONDS * 1_000);
-    const signature = keyring.digest("recording-url", signedText(fileId, expires));
-    const query = new URLSearchParams({ expires: String(expires), signature });
-    return { url: `${publicUrl}${FILE_PATH}${fileId}?${query}`, expiresAt: iso(expires) };
+    return { url: `${publicUrl}${FILE_PATH}${fileId}?${urls.query(fileId, expires)}`, expiresAt: iso(expires) };
   }
 
   const present = (row: RecordingRow) => presentRecording(row, store.files(row.id), now());
@@ -106,7 +104,7 @@ export function recordingService(runtime: Runtime, deps: Deps) {
     list: store.list,
 
     /** A recording without an author starts automatically. */
-    begin(unit: Unit, room: RoomRow, input: NewRecording, author: Author | null): RecordingRow {
+    begin(unit: Unit, room: RoomRow, input: StartRecording, author: Author | null): RecordingRow {
       if (room.encrypted)
         throw new ApiError("SVC_ROOM_ENCRYPTED", "The room is end-to-end encrypted; it cannot be recorded.");
       if (room.recording) throw new ApiError("SVC_CONFLICT", "The room is being recorded already.");
@@ -144,7 +142,7 @@ export function recordingService(runtime: Runtime, deps: Deps) {
     },
 
     /** Resolves when the composition is queued; the recording's row shows its progress. */
-    async compose(owner: Owner, publicId: string, input: ComposeInput, author: Author): Promise<RecordingRow> {
+    async compose(owner: Owner, publicId: string, input: ComposeRecording, author: Author): Promise<RecordingRow> {
       const row = find(owner, publicId);
       await requireSpace(row.projectId);
       await composer.begin(find(owner, publicId), input);
@@ -177,11 +175,7 @@ export function recordingService(runtime: Runtime, deps: Deps) {
 
     /** Opens a signed URL. A deleted file is rejected in the same way as an invalid signature. */
     async open(fileId: string, query: URLSearchParams): Promise<RecordedDownload> {
-      const expiresAt = Number(query.get("expires"));
-      const asSigned = String(expiresAt) === query.get("expires") && query.size === 2;
-      if (!asSigned || !keyring.isDigest("recording-url", signedText(fileId, expiresAt), query.get("signature") ?? ""))
-        throw new ApiError("SVC_PERMISSION_DENIED", "The address was changed or was not issued by this server.");
-      if (now() >= expiresAt) throw new ApiError("SVC_PERMISSION_DENIED", "The address has expired. Ask for another.");
+      const expiresAt = urls.check(fileId, query);
       const file = store.file(fileId);
       const filename = file ? downloadNameOf(file) : "";
       const found = file && (await locations.open(file, filename, (expiresAt - now()) / 1_000));

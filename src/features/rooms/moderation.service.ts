@@ -101,12 +101,13 @@ export function moderationService(
           },
         });
         audit(unit, author, "participant.moved", room, { to: destination.id });
-        const { metadata, ...rest } = profile;
-        // A participant that is moved does not wait in the lobby of the destination.
-        const admitted = { permissions: { ...permissions, admit: true } };
-        const input = { participantIdentity: identity, ttlSeconds: MOVED_TTL_SECONDS, ...rest };
         const ref = { projectId, environment, roomId: destination.id };
-        return rtcTokens.mint(unit, ref, { ...input, ...admitted, ...(metadata !== null && { metadata }) });
+        return rtcTokens.mint(unit, ref, {
+          ...{ ...profile, name: profile.name ?? undefined, metadata: profile.metadata ?? undefined },
+          ...{ participantIdentity: identity, ttlSeconds: MOVED_TTL_SECONDS },
+          // A participant that is moved does not wait in the lobby of the destination.
+          permissions: { ...permissions, admit: true },
+        });
       });
       const { token, endpoint } = await rtcTokens.sign(grant, publicUrl);
       liveRooms.move(room.id, identity, { room: { id: destination.id, name: destination.name }, endpoint, token });

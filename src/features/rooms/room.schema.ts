@@ -1,4 +1,4 @@
-import { Type } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 import { t } from "elysia";
 import {
   Environment,
@@ -50,6 +50,7 @@ export const CreateRoom = t.Object({
   emptyTimeoutSeconds: t.Optional(nullable(wholeNumber({ min: 0, max: 86_400, description: UNUSED }))),
   departureTimeoutSeconds: t.Optional(wholeNumber({ min: 0, max: 3_600, description: DEPARTED })),
 });
+export type CreateRoom = Static<typeof CreateRoom>;
 
 /** Omitted fields stay unchanged. */
 export const UpdateRoom = t.Object({

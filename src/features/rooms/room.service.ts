@@ -8,7 +8,7 @@ import { iso } from "../../kernel/time/clock.ts";
 import type { Environment } from "../../protocol/enums.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import { UUID_PATTERN } from "../../protocol/ids.ts";
-import { UpdateRoom } from "./room.schema.ts";
+import { type CreateRoom, UpdateRoom } from "./room.schema.ts";
 import { roomStore } from "./room.store.ts";
 import type { RoomRow } from "./room.table.ts";
 import { rtcTokenStore } from "./rtc-token.store.ts";
@@ -20,18 +20,6 @@ export type RoomService = ReturnType<typeof roomService>;
  * environment, and names are looked up in `namesIn`.
  */
 export type RoomRef = { projectId: string; environment?: Environment; namesIn?: Environment; roomId: string };
-
-type NewRoom = {
-  name: string;
-  region?: string;
-  record?: boolean;
-  encrypted?: boolean;
-  lobby?: boolean;
-  maxParticipants?: number | null;
-  metadata?: string | null;
-  emptyTimeoutSeconds?: number | null;
-  departureTimeoutSeconds?: number;
-};
 
 type Changeable = keyof Static<typeof UpdateRoom>;
 const CHANGEABLE = Object.keys(UpdateRoom.properties) as Changeable[];
@@ -97,7 +85,7 @@ export function roomService({ db, bus, ids, now }: Runtime) {
       return row;
     },
 
-    create(unit: Unit, tenant: Tenant, input: NewRoom): RoomRow {
+    create(unit: Unit, tenant: Tenant, input: CreateRoom): RoomRow {
       const { projectId, environment } = tenant;
       if (input.record && input.encrypted) {
         throw new ApiError(

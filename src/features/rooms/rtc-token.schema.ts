@@ -1,3 +1,4 @@
+import type { Static } from "@sinclair/typebox";
 import { t } from "elysia";
 import { Identity, nullable, Timestamp, wholeNumber } from "../../kernel/http/schema.ts";
 import { REFUSES_UNKNOWN_FIELDS } from "../../kernel/http/unknown-fields.ts";
@@ -49,6 +50,7 @@ export const MintRtcToken = t.Object({
     }),
   ),
 });
+export type MintRtcToken = Static<typeof MintRtcToken>;
 
 export const MintTestToken = t.Object({ participantIdentity: t.Optional(Identity) });
 

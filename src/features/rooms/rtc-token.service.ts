@@ -14,19 +14,12 @@ import {
 } from "./participant.ts";
 import type { RoomRef, RoomService } from "./room.service.ts";
 import type { RoomRow } from "./room.table.ts";
+import type { MintRtcToken } from "./rtc-token.schema.ts";
 import { rtcTokenStore } from "./rtc-token.store.ts";
 import { createRtcTokenVerifier } from "./rtc-token.verify.ts";
 import { createTokenCutoffs } from "./token-cutoffs.ts";
 
 export type RtcTokenService = ReturnType<typeof rtcTokenService>;
-
-export type MintRtcToken = {
-  participantIdentity: string;
-  permissions?: Partial<Permissions>;
-  ttlSeconds?: number;
-  metadata?: string;
-  region?: string;
-} & Partial<Profile>;
 
 /** A token that is saved but not signed yet: signing is asynchronous, and a unit of work is not. */
 export type RtcGrant = {

@@ -1,4 +1,4 @@
-import type { Keyring } from "../../kernel/crypto/secrets.ts";
+import type { KeyPurpose, Keyring } from "../../kernel/crypto/secrets.ts";
 import { UPLOAD_PATH } from "../../kernel/http/body.ts";
 import type { Now } from "../../kernel/time/clock.ts";
 import { ApiError } from "../../protocol/errors.ts";
@@ -48,12 +48,32 @@ export function createUrlSigner(keyring: Keyring, now: Now): UrlSigner {
       // Numbers are compared as written: "1e3", "01" and "1.0" were never signed.
       const asSigned = String(grant.size) === size && String(grant.expiresAt) === expires;
       const isSigned = keyring.isDigest("storage-url", textOf(grant), query.get("signature") ?? "");
-      if (!wellFormed || !asSigned || !isSigned) {
-        throw new ApiError("SVC_PERMISSION_DENIED", "The address was changed or was not issued by this server.");
-      }
-      if (now() >= grant.expiresAt)
-        throw new ApiError("SVC_PERMISSION_DENIED", "The address has expired. Ask for another.");
+      requireSigned(wellFormed && asSigned && isSigned, grant.expiresAt, now());
       return grant;
     },
   };
+}
+
+/** Signs URLs by which a file can be read until they expire; `prefix` tells its ids from those of other files. */
+export function createDownloadSigner(keyring: Keyring, now: Now, purpose: KeyPurpose, prefix: readonly string[] = []) {
+  const textOf = (id: string, expiresAt: number) => JSON.stringify([...prefix, id, expiresAt]);
+  return {
+    query: (id: string, expiresAt: number): URLSearchParams =>
+      new URLSearchParams({ expires: String(expiresAt), signature: keyring.digest(purpose, textOf(id, expiresAt)) }),
+
+    /** Returns when the URL expires. Throws when it was changed, or has expired. */
+    check(id: string, query: URLSearchParams): number {
+      const expiresAt = Number(query.get("expires"));
+      const asSigned = String(expiresAt) === query.get("expires") && query.size === 2;
+      const isSigned = keyring.isDigest(purpose, textOf(id, expiresAt), query.get("signature") ?? "");
+      requireSigned(asSigned && isSigned, expiresAt, now());
+      return expiresAt;
+    },
+  };
+}
+
+function requireSigned(isSigned: boolean, expiresAt: number, at: number): void {
+  if (!isSigned)
+    throw new ApiError("SVC_PERMISSION_DENIED", "The address was changed or was not issued by this server.");
+  if (at >= expiresAt) throw new ApiError("SVC_PERMISSION_DENIED", "The address has expired. Ask for another.");
 }

@@ -1,4 +1,4 @@
-import { Type } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 import { t } from "elysia";
 import { Environment, NullableTimestamp, nullable, oneOf, Timestamp, wholeNumber } from "../../kernel/http/schema.ts";
 import { REFUSES_UNKNOWN_FIELDS } from "../../kernel/http/unknown-fields.ts";
@@ -34,6 +34,7 @@ export const CreateWebhook = t.Object(
   },
   REFUSES_UNKNOWN_FIELDS,
 );
+export type CreateWebhook = Static<typeof CreateWebhook>;
 
 export const UpdateWebhook = t.Object(
   {
@@ -45,6 +46,7 @@ export const UpdateWebhook = t.Object(
   },
   REFUSES_UNKNOWN_FIELDS,
 );
+export type UpdateWebhook = Static<typeof UpdateWebhook>;
 
 export const RotateSecret = t.Object({
   overlapSeconds: t.Optional(

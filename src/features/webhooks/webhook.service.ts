@@ -12,6 +12,7 @@ import type { EndpointChange } from "./store/endpoint.store.ts";
 import type { WebhookStores } from "./store/stores.ts";
 import type { EndpointRow } from "./store/webhook.table.ts";
 import { loopbackAllowed, refusalOf } from "./url-check.ts";
+import type { CreateWebhook, UpdateWebhook } from "./webhook.schema.ts";
 
 const ROTATION_OVERLAP_SECONDS = 86_400;
 
@@ -19,22 +20,6 @@ const ROTATION_OVERLAP_SECONDS = 86_400;
 export type WebhookRef = { projectId: string; webhookId: string; environment?: Environment };
 
 type EventType = WebhookEventType | LivekitEventType;
-
-type NewWebhook = {
-  url: string;
-  environment: Environment;
-  format?: WebhookFormat;
-  apiKeyId?: string;
-  events?: EventType[];
-  description?: string | null;
-};
-type WebhookChange = {
-  url?: string;
-  apiKeyId?: string;
-  events?: EventType[];
-  description?: string | null;
-  status?: WebhookStatus;
-};
 
 export type WebhookService = ReturnType<typeof webhookService>;
 
@@ -112,7 +97,7 @@ export function webhookService(
     list: endpoints.list,
     present,
 
-    create(unit: Unit, projectId: string, input: NewWebhook, author: Author) {
+    create(unit: Unit, projectId: string, input: CreateWebhook & { environment: Environment }, author: Author) {
       const { environment, format = "stoa" } = input;
       requireAllowedUrl(input.url, environment);
       requireTypes(format, input.events);
@@ -159,7 +144,7 @@ export function webhookService(
       return { ...present(row), secret, ...(warnings.length > 0 ? { warnings } : {}) };
     },
 
-    update(unit: Unit, ref: WebhookRef, input: WebhookChange, author: Author) {
+    update(unit: Unit, ref: WebhookRef, input: UpdateWebhook, author: Author) {
       const row = find(ref);
       const fields = Object.keys(input);
       if (fields.length === 0) return present(row);

@@ -214,3 +214,6 @@ export const serverInfo = (region: string) =>
     nodeId: "stoa",
     debugInfo: `stoa ${VERSION}`,
   });
+
+/** The times of many messages of LiveKit; 0 for none. */
+export const nanoseconds = (ms: number | null): bigint => BigInt(Math.round(ms ?? 0)) * 1_000_000n;

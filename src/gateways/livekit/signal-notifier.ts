@@ -23,14 +23,12 @@ import {
 } from "@livekit/protocol";
 import type { RoomRow } from "../../features/rooms/room.table.ts";
 import { participantSid, trackSid } from "../../protocol/media/livekit-sids.ts";
-import type { BackupCodec, LeaveReason, Push } from "../../protocol/signaling.ts";
+import { BACKUP_CODECS, type BackupCodec, type LeaveReason, type Push } from "../../protocol/signaling.ts";
 import { othersFor } from "../signaling/rosters.ts";
 import { mayReceive, publisherOf, type RtcSession } from "../signaling/rtc-session.ts";
 import type { Message } from "./negotiation/negotiator.ts";
 import type { PublishedTracks } from "./published-tracks.ts";
 import { LAYER_QUALITY, LEAVE_REASONS, type LivekitDetails, participantInfo, qualityOf, roomInfo } from "./records.ts";
-
-const BACKUP_CODECS: readonly BackupCodec[] = ["VP8", "H264"];
 
 type NotifierDeps = {
   session: RtcSession;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { writeDurably } from "../durable-file.ts";
 
 /** Each purpose has its own key, so that no credential is valid for another purpose. */
-type KeyPurpose =
+export type KeyPurpose =
   | "session"
   | "chat-token"
   | "rtc-token"

@@ -87,3 +87,11 @@ function readNote(dataDir: string): Note | null {
 function notePath(dataDir: string): string {
   return join(dataDir, "serve.json");
 }
+
+export function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}

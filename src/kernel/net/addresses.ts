@@ -39,6 +39,11 @@ function inRange(address: Address, range: Address, bits: number): boolean {
   return address.kind() === range.kind() && address.match(range, bits);
 }
 
+/** As it stands in a URL: an IPv6 address in brackets. */
+export function hostInUrl(host: string): string {
+  return host.includes(":") ? `[${host}]` : host;
+}
+
 /** Whether a configured host name or IP address can be reached only from this machine. */
 export function isLoopback(host: string): boolean {
   const bare = host.replaceAll(/[[\]]/g, "");

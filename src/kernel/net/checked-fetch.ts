@@ -1,3 +1,4 @@
+import { hostInUrl } from "./addresses.ts";
 import { allowedAddresses, type Lookup, type Target } from "./targets.ts";
 
 type CheckedRequest = {
@@ -23,7 +24,7 @@ export async function checkedFetch(
   const { host, hostname } = url;
   let failure: unknown = new Error("no address that may be connected to");
   for (const address of addresses) {
-    url.hostname = address.includes(":") ? `[${address}]` : address;
+    url.hostname = hostInUrl(address);
     try {
       return await fetch(url, {
         ...init,

@@ -1,7 +1,7 @@
 /** Transport addresses, and their masked (XOR) form in TURN messages (RFC 8489 §14.2). */
 import ipaddr from "ipaddr.js";
-import { xorAddress, xorPortAndAddress } from "../../sfu/wire/stun/stun.ts";
-import { HEADER_BYTES } from "./message.ts";
+import { hostInUrl } from "../../kernel/net/addresses.ts";
+import { STUN_HEADER_BYTES, xorAddress, xorPortAndAddress } from "../../sfu/wire/stun/stun.ts";
 
 export type Address = { readonly address: string; readonly port: number };
 
@@ -14,7 +14,7 @@ export function canonical(address: string): string {
 }
 
 export function addressText({ address, port }: Address): string {
-  return address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
+  return `${hostInUrl(address)}:${port}`;
 }
 
 export function familyOf(address: string): Family {
@@ -43,6 +43,6 @@ export function unmaskAddress(value: Buffer, transaction: Uint8Array): Address |
  */
 export function peerKey(value: Buffer, message: Buffer): number | string {
   if (value.length === 8) return value.readUInt16BE(2) * 0x1_0000_0000 + value.readUInt32BE(4);
-  const address = unmaskAddress(value, message.subarray(8, HEADER_BYTES));
+  const address = unmaskAddress(value, message.subarray(8, STUN_HEADER_BYTES));
   return address === undefined ? "" : addressText(address);
 }

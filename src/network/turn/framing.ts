@@ -1,4 +1,5 @@
-import { HEADER_BYTES, padded } from "./message.ts";
+import { STUN_HEADER_BYTES } from "../../sfu/wire/stun/stun.ts";
+import { padded } from "./message.ts";
 
 /** ChannelData, the short form of relayed data: channel number, length and data (RFC 8656 §12). */
 const CHANNEL_HEADER_BYTES = 4;
@@ -64,6 +65,6 @@ function messageSize(data: Buffer): number {
   if (data.length < CHANNEL_HEADER_BYTES) return INCOMPLETE;
   const length = data.readUInt16BE(2);
   if (isStun && (length & 3) !== 0) return NOT_TURN;
-  const size = isStun ? HEADER_BYTES + length : CHANNEL_HEADER_BYTES + padded(length);
+  const size = isStun ? STUN_HEADER_BYTES + length : CHANNEL_HEADER_BYTES + padded(length);
   return size > MAX_MESSAGE_BYTES ? NOT_TURN : size;
 }

@@ -1,11 +1,15 @@
 /** STUN and TURN messages (RFC 8489, RFC 8656), for clients and servers. */
-import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import {
+  fingerprintOf,
+  INTEGRITY_BYTES,
+  integrityOf,
+  isStun,
+  MAGIC_COOKIE,
+  STUN_HEADER_BYTES,
+} from "../../sfu/wire/stun/stun.ts";
 
-const COOKIE = 0x2112a442;
-const FINGERPRINT_XOR = 0x5354554e;
-const INTEGRITY_BYTES = 20;
 const TRANSACTION_AT = 8;
-export const HEADER_BYTES = 20;
 
 export const TURN_TYPE = {
   binding: 0x0001,
@@ -62,13 +66,13 @@ export type TurnMessage = {
 
 /** Undefined unless the message is well-formed to its last byte. Its content is not trusted before `hasIntegrity`. */
 export function readMessage(data: Buffer): TurnMessage | undefined {
-  if (data.length < HEADER_BYTES || data.readUInt8(0) > 3 || data.readUInt32BE(4) !== COOKIE) return undefined;
-  if (HEADER_BYTES + data.readUInt16BE(2) !== data.length || (data.length & 3) !== 0) return undefined;
+  if (!isStun(data)) return undefined;
+  if (STUN_HEADER_BYTES + data.readUInt16BE(2) !== data.length || (data.length & 3) !== 0) return undefined;
   const attributes = new Map<number, Buffer>();
   const peers: Buffer[] = [];
   const unknown: number[] = [];
   let integrityAt = -1;
-  let at = HEADER_BYTES;
+  let at = STUN_HEADER_BYTES;
   while (at < data.length) {
     const name = data.readUInt16BE(at);
     const size = data.readUInt16BE(at + 2);
@@ -86,7 +90,7 @@ export function readMessage(data: Buffer): TurnMessage | undefined {
 }
 
 export function isDataIndication(message: Buffer): boolean {
-  return message.length >= HEADER_BYTES && message.readUInt16BE(0) === TURN_TYPE.data;
+  return message.length >= STUN_HEADER_BYTES && message.readUInt16BE(0) === TURN_TYPE.data;
 }
 
 export function padded(size: number): number {
@@ -94,7 +98,7 @@ export function padded(size: number): number {
 }
 
 export function transactionOf(message: TurnMessage): Buffer {
-  return message.data.subarray(TRANSACTION_AT, HEADER_BYTES);
+  return message.data.subarray(TRANSACTION_AT, STUN_HEADER_BYTES);
 }
 
 export const newTransaction = (): Buffer => randomBytes(12);
@@ -115,22 +119,22 @@ export function writeMessage(
   attributes: readonly Attribute[],
   { key, fingerprint = false }: Signing,
 ): Buffer {
-  let size = HEADER_BYTES;
+  let size = STUN_HEADER_BYTES;
   for (const [, value] of attributes) size += 4 + padded(value.length);
   const signedTo = size;
   if (key) size += 4 + INTEGRITY_BYTES;
   if (fingerprint) size += 8;
   const message = Buffer.alloc(size);
   message.writeUInt16BE(type, 0);
-  message.writeUInt32BE(COOKIE, 4);
+  message.writeUInt32BE(MAGIC_COOKIE, 4);
   message.set(transaction, TRANSACTION_AT);
-  let at = HEADER_BYTES;
+  let at = STUN_HEADER_BYTES;
   for (const [name, value] of attributes) at = writeAttribute(message, at, name, value);
   if (key) at = writeAttribute(message, at, ATTRIBUTE.messageIntegrity, integrityOf(message, signedTo, key));
-  message.writeUInt16BE(size - HEADER_BYTES, 2);
+  message.writeUInt16BE(size - STUN_HEADER_BYTES, 2);
   if (fingerprint) {
     const checksum = Buffer.alloc(4);
-    checksum.writeUInt32BE((Bun.hash.crc32(message.subarray(0, at)) ^ FINGERPRINT_XOR) >>> 0);
+    checksum.writeUInt32BE(fingerprintOf(message, at));
     writeAttribute(message, at, ATTRIBUTE.fingerprint, checksum);
   }
   return message;
@@ -151,13 +155,6 @@ export function hasIntegrity(message: TurnMessage, key: Buffer): boolean {
   const given = message.attributes.get(ATTRIBUTE.messageIntegrity);
   if (message.integrityAt < 0 || given?.length !== INTEGRITY_BYTES) return false;
   return timingSafeEqual(given, integrityOf(message.data, message.integrityAt, key));
-}
-
-/** The length field of the signed header includes the attribute itself. */
-function integrityOf(message: Buffer, end: number, key: Buffer): Buffer {
-  const head = Buffer.from(message.subarray(0, HEADER_BYTES));
-  head.writeUInt16BE(end + 4 + INTEGRITY_BYTES - HEADER_BYTES, 2);
-  return createHmac("sha1", key).update(head).update(message.subarray(HEADER_BYTES, end)).digest();
 }
 
 export function uint32(value: number): Buffer {

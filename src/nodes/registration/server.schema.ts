@@ -1,4 +1,4 @@
-import { Type } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 import { t } from "elysia";
 import { anyNumber, NullableTimestamp, nullable, oneOf, Timestamp, wholeNumber } from "../../kernel/http/schema.ts";
 import { LINK_STATES, RTC_SERVER_STATUSES } from "../../protocol/enums.ts";
@@ -19,6 +19,7 @@ export const RegisterServer = t.Object({
   capacity: t.Optional(wholeNumber({ min: 1, max: 100_000, description: "Rooms it can hold: a ceiling" })),
   version: t.Optional(text(0, 64, "Build identifier")),
 });
+export type RegisterServer = Static<typeof RegisterServer>;
 
 const percent = t.Optional(anyNumber({ min: 0, max: 100 }));
 const bitsPerSecond = t.Optional(anyNumber({ min: 0 }));
@@ -31,6 +32,7 @@ export const Heartbeat = t.Object({
   networkInBps: bitsPerSecond,
   networkOutBps: bitsPerSecond,
 });
+export type Heartbeat = Static<typeof Heartbeat>;
 
 export const RtcServerStatus = oneOf(RTC_SERVER_STATUSES);
 export const HeartbeatAnswer = t.Object({ status: RtcServerStatus, draining: t.Boolean() });
@@ -66,6 +68,7 @@ export const FleetMetrics = t.Object({
   networkInBps: figure,
   networkOutBps: figure,
 });
+export type FleetMetrics = Static<typeof FleetMetrics>;
 
 const link = {
   servers: t.Array(t.String(), { minItems: 2, maxItems: 2, examples: [["eu1", "us1"]] }),

@@ -33,7 +33,6 @@ const MAX_HELD_BYTES = 1_024 * 1_024;
 /** Received messages are acknowledged at once at one of these limits, and otherwise at the next tick. */
 const ACKNOWLEDGED_MESSAGES = 100;
 const ACKNOWLEDGED_BYTES = 128 * 1_024;
-const CHANNELS_PER_KIND = 1;
 /** The number of messages that a client keeps to repeat them. Further repetitions count against its message rate. */
 const FREE_REPEATS = 400;
 const HEARD = /^\{"heard":(\d{1,15})\}$/;
@@ -152,7 +151,7 @@ export class DataRelay implements DataSender {
   opened(channel: DataChannel): void {
     if (channel.label === IGNORED_LABEL) return;
     const format = formatOf(channel);
-    if (!format || this.#openOf(format.kind).length >= CHANNELS_PER_KIND) channel.close();
+    if (!format || this.#openOf(format.kind)) channel.close();
     else {
       this.#dialect = format.dialect;
       this.#isLivekit = format.isLivekit;
@@ -170,9 +169,9 @@ export class DataRelay implements DataSender {
     this.#pump();
   }
 
-  #openOf(kind: DataKind): DataChannel[] {
+  #openOf(kind: DataKind): DataChannel | null {
     const channel = this.#channels.get(kind);
-    return channel?.isOpen ? [channel] : [];
+    return channel?.isOpen ? channel : null;
   }
 
   received(channel: DataChannel, data: string | Buffer): void {
@@ -273,8 +272,7 @@ export class DataRelay implements DataSender {
 
   /** Returns false when the client has no channel and gets the message on its RTC socket. */
   deliver(kind: DataKind, message: DataMessage, sender: DataSender | null = null): boolean {
-    const [reliable] = this.#openOf("reliable");
-    const channel = kind === "reliable" ? reliable : (this.#openOf("lossy")[0] ?? reliable);
+    const channel = (kind === "lossy" ? this.#openOf("lossy") : null) ?? this.#openOf("reliable");
     if (!channel) {
       const waits = kind === "reliable" && this.#waitsForChannel(message, sender);
       // The RTC socket carries text only.
@@ -323,7 +321,7 @@ export class DataRelay implements DataSender {
     this.#noticeClosed();
     if (!this.#isAwaited) this.#giveUp();
     // A client that has opened one of its channels opens the other too.
-    const follows = (this.#isReplaced && !this.#reliable.isEmpty) || this.#openOf("lossy").length > 0;
+    const follows = (this.#isReplaced && !this.#reliable.isEmpty) || this.#openOf("lossy") !== null;
     const waits = this.#isAwaited && (follows || this.#isLivekit || message.delivery === null);
     if (waits && this.#reliable.bytes + message.size <= MAX_WAITING_BYTES) {
       this.#reliable.add(message, sender);
@@ -363,7 +361,7 @@ export class DataRelay implements DataSender {
   }
 
   #pump(): void {
-    const channel = this.#reliable.hasNext ? this.#openOf("reliable")[0] : undefined;
+    const channel = this.#reliable.hasNext ? this.#openOf("reliable") : null;
     while (channel && this.#reliable.hasNext && channel.bufferedAmount < MAX_HANDED_OVER_BYTES) {
       const text = this.#reliable.take(this.#dialect, (sender) => this.#cannotRead(sender));
       if (text !== null) channel.send(text);
@@ -372,8 +370,8 @@ export class DataRelay implements DataSender {
 
   /** Acknowledges the client's messages, so that it need not keep them. */
   #acknowledge(): void {
-    const [channel] = this.#reliable.isAcknowledged ? this.#openOf("reliable") : [];
-    if (!channel) return;
+    const channel = this.#openOf("reliable");
+    if (!channel || !this.#reliable.isAcknowledged) return;
     this.#isAcknowledged = true;
     this.#unacknowledged = { messages: 0, bytes: 0 };
     channel.send(JSON.stringify({ heard: this.#dialect === "packets" ? this.lastSequence : this.#lastFrame.seq }));

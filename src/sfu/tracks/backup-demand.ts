@@ -1,12 +1,10 @@
 /** Tells a publisher whether viewers need its video in another codec, so that it encodes one only while they do. */
-import type { BackupCodec } from "../../protocol/signaling.ts";
+import { BACKUP_CODECS, type BackupCodec } from "../../protocol/signaling.ts";
 import type { Publication } from "./publication.ts";
 
 /** A viewer may be about to leave, or the publisher about to change its codec. */
 const BEGINS_AFTER_MS = 500;
 const ENDS_AFTER_MS = 10_000;
-/** Every browser decodes one of them; the first one costs the publisher less where there is no hardware for the other. */
-const BACKUP_CODECS: readonly BackupCodec[] = ["VP8", "H264"];
 
 type Demand = { lastNotified: BackupCodec | null; changedSinceMs: number | null };
 

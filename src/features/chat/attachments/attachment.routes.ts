@@ -5,12 +5,12 @@ import { Attachment } from "../../../protocol/chat-records.ts";
 import type { ChatCaller } from "../access.ts";
 import type { ChatService } from "../chat.ts";
 import * as schema from "./attachment.schema.ts";
-import type { AttachmentAccess, RequestedUpload } from "./attachment.service.ts";
+import type { AttachmentAccess } from "./attachment.service.ts";
 import type { Attachments } from "./attachments.ts";
 
 type StoredResponse = {
   id: string;
-  upload: Pick<RequestedUpload, "uploadUrl" | "uploadMethod" | "uploadHeaders" | "expiresAt">;
+  upload: Pick<schema.RequestedUpload, "uploadUrl" | "uploadMethod" | "uploadHeaders" | "expiresAt">;
 };
 
 export const attachmentRoutes = (

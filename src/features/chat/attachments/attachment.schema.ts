@@ -1,3 +1,4 @@
+import type { Static } from "@sinclair/typebox";
 import { t } from "elysia";
 import { Identity, Timestamp, wholeNumber } from "../../../kernel/http/schema.ts";
 import { Attachment } from "../../../protocol/chat-records.ts";
@@ -13,6 +14,7 @@ export const RequestUpload = t.Object({
     t.Record(t.String(), t.Unknown(), { description: "Any JSON object; bounded in bytes of UTF-8" }),
   ),
 });
+export type RequestUpload = Static<typeof RequestUpload>;
 
 export const RequestedUpload = t.Object({
   ...Attachment.properties,
@@ -21,5 +23,6 @@ export const RequestedUpload = t.Object({
   uploadHeaders: t.Record(t.String(), t.String()),
   expiresAt: Timestamp,
 });
+export type RequestedUpload = Static<typeof RequestedUpload>;
 
 export const DownloadUrl = t.Object({ url: t.String(), expiresAt: Timestamp });

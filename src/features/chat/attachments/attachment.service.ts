@@ -10,24 +10,9 @@ import { type Access, requireActive, requireUnmuted } from "../access.ts";
 import { emptyAsNull, fits, storedMetadata } from "../input.ts";
 import type { ClaimAttachment } from "../messages/message.service.ts";
 import type { AttachmentRemovals } from "./attachment.removals.ts";
+import type { RequestedUpload, RequestUpload } from "./attachment.schema.ts";
 import type { AttachmentStore, FoundAttachment } from "./attachment.store.ts";
 import type { AttachmentRow } from "./attachment.table.ts";
-
-export type RequestUpload = {
-  filename: string;
-  mimeType: string;
-  size: number;
-  /** Only requests of backends may set it: a user always uploads under the own id. */
-  uploaderId?: string;
-  metadata?: Metadata;
-};
-
-export type RequestedUpload = Attachment & {
-  uploadUrl: string;
-  uploadMethod: "PUT";
-  uploadHeaders: Record<string, string>;
-  expiresAt: string;
-};
 
 export type AttachmentAccess = { access: Access; attachment: FoundAttachment };
 

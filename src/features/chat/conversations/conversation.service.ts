@@ -2,33 +2,17 @@ import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
 import { iso } from "../../../kernel/time/clock.ts";
-import type { ConversationStatus, ConversationType, Metadata } from "../../../protocol/chat-records.ts";
+import type { ConversationType } from "../../../protocol/chat-records.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
 import { UUID_PATTERN } from "../../../protocol/ids.ts";
 import type { Access } from "../access.ts";
+import type { CreateConversation, UpdateConversation } from "../chat.schema.ts";
 import type { EventLog } from "../event-log.ts";
 import { emptyAsNull, storedMetadata } from "../input.ts";
 import { presentConversation } from "../present.ts";
 import type { ConversationStore } from "./conversation.store.ts";
 import type { ConversationRow } from "./conversation.table.ts";
-import type { MemberService, NewMember } from "./member.service.ts";
-
-export type CreateConversation = {
-  name: string;
-  type?: ConversationType;
-  roomId?: string;
-  retentionDays?: number;
-  members?: NewMember[];
-  metadata?: Metadata;
-};
-
-export type UpdateConversation = {
-  name?: string;
-  status?: ConversationStatus;
-  retentionDays?: number | null;
-  metadata?: Metadata | null;
-  slowModeSeconds?: number;
-};
+import type { MemberService } from "./member.service.ts";
 
 type ConversationDeps = {
   store: ConversationStore;

@@ -5,21 +5,12 @@ import type { ChatMemberRole, Metadata } from "../../../protocol/chat-records.ts
 import { ApiError } from "../../../protocol/errors.ts";
 import { checkedDisplayName } from "../../rooms/participant.ts";
 import { type Access, hasScope, requireActive, requireScope } from "../access.ts";
+import type { AddMember, UpdateMember } from "../chat.schema.ts";
 import type { EventLog } from "../event-log.ts";
 import { storedMetadata } from "../input.ts";
 import { presentMember } from "../present.ts";
 import type { ChatStores } from "../stores.ts";
 import type { ConversationRow, MemberRow } from "./conversation.table.ts";
-
-export type NewMember = { userId: string; role?: ChatMemberRole; name?: string; metadata?: Metadata };
-
-export type UpdateMember = {
-  role?: ChatMemberRole;
-  mutedUntil?: string | null;
-  status?: "ACTIVE" | "BANNED";
-  name?: string | null;
-  metadata?: Metadata | null;
-};
 
 const DIRECT_MEMBERS = 2;
 const RANK: Record<ChatMemberRole, number> = { MEMBER: 0, MODERATOR: 1, ADMIN: 2 };
@@ -90,7 +81,7 @@ export function memberService(
     present: presentMember,
 
     /** Adds or reactivates a member. An active member gets the new role, name and metadata, with `added` false. */
-    add(unit: Unit, conversationId: string, input: NewMember): { member: MemberRow; added: boolean } {
+    add(unit: Unit, conversationId: string, input: AddMember): { member: MemberRow; added: boolean } {
       const conversation = findConversation(conversationId);
       if (conversation.status === "ARCHIVED") throw new ApiError("SVC_CONVERSATION_ARCHIVED");
       const at = now();

@@ -1,9 +1,10 @@
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { iso } from "../../../kernel/time/clock.ts";
-import type { Attachment, Message, MessageType, Metadata } from "../../../protocol/chat-records.ts";
+import type { Attachment, Message, MessageType } from "../../../protocol/chat-records.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
 import { type Access, type MessageAccess, requireActive, requireScope, requireUnmuted } from "../access.ts";
+import type { EditMessage, SendMessage } from "../chat.schema.ts";
 import type { ConversationRow } from "../conversations/conversation.table.ts";
 import type { EventLog } from "../event-log.ts";
 import { emptyAsNull, fits, storedMetadata } from "../input.ts";
@@ -14,21 +15,6 @@ import type { ChatStores } from "../stores.ts";
 import { mentionsIn } from "./mentions.ts";
 import type { MessageRow } from "./message.table.ts";
 import type { Posting } from "./posting.ts";
-
-export type SendMessage = {
-  text?: string;
-  type?: string;
-  replyTo?: string;
-  clientMessageId?: string;
-  attachmentId?: string;
-  metadata?: Metadata;
-  /** Only requests of backends may set it: a user always sends under the own id. */
-  senderId?: string;
-  /** The time of the client's clock, used for measuring latency only. */
-  clientSentAt?: number;
-};
-
-export type EditMessage = { text?: string; metadata?: Metadata | null };
 
 /** Uses an uploaded attachment of this conversation in a message; throws when it does not exist or is not ready. */
 export type ClaimAttachment = (

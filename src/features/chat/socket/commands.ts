@@ -10,7 +10,7 @@ import {
 } from "../../../protocol/chat.ts";
 import { ApiError } from "../../../protocol/errors.ts";
 import { type Access, requireActive, requireUnmuted } from "../access.ts";
-import type { EditMessage } from "../messages/message.service.ts";
+import type { EditMessage } from "../chat.schema.ts";
 import type { ChatRules } from "../rules.ts";
 import { publicScopes } from "../tokens/token.service.ts";
 import type { ChatSocket } from "./chat-socket.ts";

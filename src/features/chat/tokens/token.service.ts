@@ -6,17 +6,10 @@ import { iso } from "../../../kernel/time/clock.ts";
 import type { ChatToken } from "../../../protocol/chat-records.ts";
 import { CHAT_SCOPES, type ChatScope } from "../../../protocol/enums.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
+import type { MintChatToken } from "../chat.schema.ts";
 import type { ConversationStore } from "../conversations/conversation.store.ts";
 import { chatTokenStore } from "./token.store.ts";
 import { createChatTokenVerifier, KEEP_PUSH } from "./token.verify.ts";
-
-type MintChatToken = {
-  userId: string;
-  conversations?: string[];
-  scopes?: string[];
-  ttlSeconds?: number;
-  push?: typeof KEEP_PUSH;
-};
 
 /** A token that is stored but not signed yet: signing is asynchronous, and a unit of work is not. */
 export type ChatGrant = Tenant & {

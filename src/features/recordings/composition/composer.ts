@@ -2,16 +2,15 @@ import { rm } from "node:fs/promises";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { ApiError } from "../../../protocol/errors.ts";
 import type { CompositionState } from "../../../protocol/recordings.ts";
+import type { ComposeRecording } from "../recording.schema.ts";
 import type { RecordingStore } from "../recording.store.ts";
 import type { RecordingFileRow, RecordingRow } from "../recording.table.ts";
 import type { RecordingFolder } from "../recording-folder.ts";
 import type { StorageLocations } from "../storage-locations/storage-locations.ts";
 import { type Captions, findFont, writeCaptions } from "./captions.ts";
-import { compositionCommand, type Layout } from "./command.ts";
+import { compositionCommand } from "./command.ts";
 import { type FfmpegRun, findFfmpeg, runFfmpeg } from "./ffmpeg.ts";
 import type { SpeakersEvent } from "./stage.ts";
-
-export type ComposeInput = { layout: Layout; width?: number; height?: number; names?: boolean };
 
 type ComposerDeps = {
   store: RecordingStore;
@@ -20,8 +19,8 @@ type ComposerDeps = {
   namesIn: (row: RecordingRow) => ReadonlyMap<string, string>;
 };
 
-type Output = Required<Pick<ComposeInput, "layout" | "width" | "height">> &
-  Pick<ComposeInput, "names"> & { durationMs: number; output: string; workFolder: string };
+type Output = Required<Pick<ComposeRecording, "layout" | "width" | "height">> &
+  Pick<ComposeRecording, "names"> & { durationMs: number; output: string; workFolder: string };
 
 /** A queued or running composition. */
 type Job = { recordingId: string; run: FfmpegRun | null; cancelled: boolean; ended: Promise<void> };
@@ -49,7 +48,7 @@ export function createComposer({ ids, log, write }: Runtime, deps: ComposerDeps)
   const filesOf = (recordingId: string): RecordingFileRow[] =>
     store.files(recordingId).filter(({ location }) => location !== "lost");
 
-  async function compose(job: Job, program: string, input: ComposeInput): Promise<void> {
+  async function compose(job: Job, program: string, input: ComposeRecording): Promise<void> {
     const row = store.get(job.recordingId);
     if (!row || job.cancelled) return;
     const { width = DEFAULT_WIDTH, height = DEFAULT_HEIGHT } = input;
@@ -146,7 +145,7 @@ export function createComposer({ ids, log, write }: Runtime, deps: ComposerDeps)
 
   return {
     /** Resolves when the composition is queued. It replaces an earlier one. */
-    async begin(row: RecordingRow, input: ComposeInput): Promise<void> {
+    async begin(row: RecordingRow, input: ComposeRecording): Promise<void> {
       const program = findFfmpeg();
       if (program === null) throw new ApiError("SVC_COMPOSER_UNAVAILABLE");
       if (row.status === "RECORDING") throw new ApiError("SVC_CONFLICT", "The recording still runs. Stop it first.");

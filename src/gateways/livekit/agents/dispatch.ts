@@ -11,6 +11,7 @@ import {
 } from "@livekit/protocol";
 import { randomBase62 } from "../../../kernel/crypto/ids.ts";
 import type { RtcSession } from "../../signaling/rtc-session.ts";
+import { nanoseconds } from "../records.ts";
 import type { AgentWorker } from "./workers.ts";
 
 /** Metadata and attributes are sent with every job. */
@@ -72,8 +73,6 @@ export function targetsOf(sessions: Iterable<RtcSession>, type: JobType): (RtcSe
   const participants = [...sessions].filter(({ kind, hidden }) => kind !== "agent" && kind !== "egress" && !hidden);
   return type === JobType.JT_PARTICIPANT ? participants : participants.filter(({ tracks }) => tracks.size > 0);
 }
-
-const nanoseconds = (ms: number) => BigInt(ms) * 1_000_000n;
 
 export function presentDispatch({ id, agentName, metadata, attributes, createdAt, jobs }: Dispatch, room: string) {
   const assigned = [...jobs.values()].filter(({ state }) => state === "running" || state === "ended");

@@ -12,15 +12,16 @@ import { foreignName } from "../../../protocol/ids.ts";
 import type { Agents } from "../agents/agents.ts";
 import { type Dispatch, type DispatchRequest, dispatchProblem, presentDispatch } from "../agents/dispatch.ts";
 import { roomOptionsOf } from "../room-options.ts";
+import type { LivekitToken } from "../tokens.ts";
 import {
   defineMethod,
+  invalidArgument,
   type Method,
   requireName,
   requireRoomAdmin,
   type ServerCall,
   TwirpError,
-} from "../server-api/twirp.ts";
-import type { LivekitToken } from "../tokens.ts";
+} from "./twirp.ts";
 
 export async function dispatchInto(
   agents: Agents,
@@ -29,7 +30,7 @@ export async function dispatchInto(
   options?: { alone: boolean },
 ): Promise<Dispatch> {
   const why = dispatchProblem(wanted);
-  if (why !== null) throw new TwirpError("invalid_argument", why);
+  if (why !== null) throw invalidArgument(why);
   const dispatch = await agents.dispatch(room, wanted, options);
   if (!dispatch) throw new TwirpError("resource_exhausted", "the room has as many dispatches as it may have");
   return dispatch;

@@ -16,6 +16,7 @@ import {
 } from "@livekit/protocol";
 import type { EgressOutput, EgressRow, EgressStatus as OurStatus } from "../../../features/egress/egress.table.ts";
 import { roomSid } from "../../../protocol/media/livekit-sids.ts";
+import { nanoseconds } from "../records.ts";
 
 const STATUSES: Record<OurStatus, EgressStatus> = {
   STARTING: EgressStatus.EGRESS_STARTING,
@@ -49,8 +50,6 @@ type StoredRequest = { case: RequestCase; value: object };
 
 export const storedRequest = (name: RequestCase, value: { toJson(): unknown }): string =>
   JSON.stringify({ case: name, value: value.toJson() });
-
-const nanoseconds = (ms: number | null): bigint => BigInt(Math.round(ms ?? 0)) * 1_000_000n;
 
 const times = ({ startedAt, endedAt, durationMs }: EgressOutput) => ({
   ...{ startedAt: nanoseconds(startedAt), endedAt: nanoseconds(endedAt), duration: nanoseconds(durationMs) },

@@ -17,10 +17,7 @@ import {
 import type { Encoding } from "../../../features/egress/compositor/messages.ts";
 import { LAYOUTS, type Layout } from "../../../features/egress/compositor/scene.ts";
 import { type Bucket, type OutputRequest, parseStreamUrl, withoutKey } from "../../../features/egress/output-plan.ts";
-import { TwirpError } from "./twirp.ts";
-
-const unserved = (what: string) => new TwirpError("unimplemented", `${what}: not served here`);
-const wrong = (what: string) => new TwirpError("invalid_argument", what);
+import { invalidArgument, notServed } from "./twirp.ts";
 
 type Preset = [width: number, height: number, framesPerSecond: number, kbps: number];
 const PRESETS: Partial<Record<EncodingOptionsPreset, Preset>> = {
@@ -52,7 +49,7 @@ type Kinds = { hasVideo: boolean; hasAudio: boolean };
 
 export function encodingOf(options: Options, kinds: Kinds, audioCodec: Encoding["audioCodec"]): Encoding {
   const preset = options.case === "preset" ? PRESETS[options.value] : USUAL;
-  if (!preset) throw unserved("preset");
+  if (!preset) throw notServed("preset");
   const [width, height, framesPerSecond, videoKbps] = preset;
   const rest = { audioKbps: AUDIO_KBPS, audioFrequency: AUDIO_FREQUENCY, keyframeSeconds: KEYFRAME_SECONDS };
   const encoding = { width, height, framesPerSecond, videoKbps, ...rest, audioCodec, ...kinds };
@@ -61,17 +58,18 @@ export function encodingOf(options: Options, kinds: Kinds, audioCodec: Encoding[
 
 function advanced(options: EncodingOptions, usual: Encoding): Encoding {
   const { width, height, depth, framerate, audioBitrate, audioFrequency, videoBitrate, keyFrameInterval } = options;
-  if (options.videoCodec === VideoCodec.VP8) throw unserved("videoCodec VP8");
-  if (options.audioCodec === AudioCodec.AC_MP3) throw unserved("audioCodec MP3");
-  if (options.audioCodec === AudioCodec.OPUS && usual.audioCodec === "aac") throw unserved("Opus in this output");
-  if (options.audioQuality !== 0 || options.videoQuality !== 0) throw unserved("audioQuality and videoQuality");
-  if (depth !== 0 && depth !== 24) throw unserved(`depth ${depth}`);
+  if (options.videoCodec === VideoCodec.VP8) throw notServed("videoCodec VP8");
+  if (options.audioCodec === AudioCodec.AC_MP3) throw notServed("audioCodec MP3");
+  if (options.audioCodec === AudioCodec.OPUS && usual.audioCodec === "aac") throw notServed("Opus in this output");
+  if (options.audioQuality !== 0 || options.videoQuality !== 0) throw notServed("audioQuality and videoQuality");
+  if (depth !== 0 && depth !== 24) throw notServed(`depth ${depth}`);
   const within = (name: string, value: number, least: number, most: number, missing: number): number => {
     if (value === 0) return missing;
-    if (value < least || value > most) throw wrong(`${name} must be from ${least} to ${most}`);
+    if (value < least || value > most) throw invalidArgument(`${name} must be from ${least} to ${most}`);
     return value;
   };
-  if (audioFrequency !== 0 && !RATES.has(audioFrequency)) throw wrong("audioFrequency is not one that AAC has");
+  if (audioFrequency !== 0 && !RATES.has(audioFrequency))
+    throw invalidArgument("audioFrequency is not one that AAC has");
   const side = (name: string, value: number, missing: number) =>
     2 * Math.round(within(name, value, SIDE.least, SIDE.most, missing) / 2);
   return {
@@ -90,7 +88,7 @@ export function layoutOf(name: string): Layout {
   const plain = name === "" ? "grid" : name.replace(/-dark$/, "");
   const found = LAYOUTS.find((layout) => layout === plain);
   if (found) return found;
-  throw unserved(`layout ${name.slice(0, 40)} (there are ${LAYOUTS.join(", ")})`);
+  throw notServed(`layout ${name.slice(0, 40)} (there are ${LAYOUTS.join(", ")})`);
 }
 
 export type LivekitOutputs = {
@@ -109,8 +107,8 @@ export type LivekitOutputs = {
 type Storage = EncodedFileOutput["output"] | SegmentedFileOutput["output"] | DirectFileOutput["output"];
 
 export function outputsOf(request: LivekitOutputs, { hasVideo }: Kinds): OutputRequest[] {
-  if (request.imageOutputs.length > 0) throw unserved("imageOutputs");
-  if (request.webhooks.length > 0) throw unserved("webhooks of a request");
+  if (request.imageOutputs.length > 0) throw notServed("imageOutputs");
+  if (request.webhooks.length > 0) throw notServed("webhooks of a request");
   // The SDKs send a single output in the old field too.
   const isOld = request.fileOutputs.length + request.segmentOutputs.length + request.streamOutputs.length === 0;
   const old = isOld ? request.output : undefined;
@@ -123,12 +121,12 @@ export function outputsOf(request: LivekitOutputs, { hasVideo }: Kinds): OutputR
     })),
     ...segments.map(segmentsOf),
     ...streams.flatMap(({ protocol, urls }) => {
-      if (protocol === StreamProtocol.WEBSOCKET) throw unserved("websocket output");
+      if (protocol === StreamProtocol.WEBSOCKET) throw notServed("websocket output");
       return urls.map((url) => ({ kind: "stream" as const, url }));
     }),
   ];
   const isOgg = (one: OutputRequest) => one.kind === "file" && one.format === "ogg";
-  if (outputs.some(isOgg) && !outputs.every(isOgg)) throw unserved("OGG beside other outputs");
+  if (outputs.some(isOgg) && !outputs.every(isOgg)) throw notServed("OGG beside other outputs");
   return outputs;
 }
 
@@ -136,9 +134,9 @@ export const isOpus = (outputs: readonly OutputRequest[]): boolean =>
   outputs.some((one) => one.kind === "file" && one.format === "ogg");
 
 function formatOf(type: EncodedFileType, path: string, hasVideo: boolean): "mp4" | "ogg" {
-  if (type === EncodedFileType.MP3) throw unserved("MP3");
+  if (type === EncodedFileType.MP3) throw notServed("MP3");
   if (type === EncodedFileType.OGG) {
-    if (hasVideo) throw wrong("OGG files have no video here");
+    if (hasVideo) throw invalidArgument("OGG files have no video here");
     return "ogg";
   }
   const wantsMp4 = type === EncodedFileType.MP4 || hasVideo || path.toLowerCase().endsWith(".mp4");
@@ -146,7 +144,7 @@ function formatOf(type: EncodedFileType, path: string, hasVideo: boolean): "mp4"
 }
 
 function segmentsOf(output: SegmentedFileOutput): OutputRequest {
-  if (output.filenameSuffix === SegmentedFileSuffix.TIMESTAMP) throw unserved("filenameSuffix TIMESTAMP");
+  if (output.filenameSuffix === SegmentedFileSuffix.TIMESTAMP) throw notServed("filenameSuffix TIMESTAMP");
   return {
     kind: "segments",
     prefix: output.filenamePrefix,
@@ -159,14 +157,15 @@ function segmentsOf(output: SegmentedFileOutput): OutputRequest {
 
 export function bucketOf(storage: Storage): Bucket | null {
   if (storage.case === undefined) return null;
-  if (storage.case !== "s3") throw unserved(`${storage.case} storage`);
+  if (storage.case !== "s3") throw notServed(`${storage.case} storage`);
   const { accessKey, secret, bucket, region, endpoint, sessionToken, forcePathStyle } = storage.value;
   const { assumeRoleArn, assumeRoleExternalId, tagging, contentDisposition, metadata, proxy } = storage.value;
   const more = { assumeRoleArn, assumeRoleExternalId, tagging, contentDisposition };
-  for (const [name, value] of Object.entries(more)) if (value !== "") throw unserved(`s3.${name}`);
-  if (Object.keys(metadata).length > 0) throw unserved("s3.metadata");
-  if (proxy) throw unserved("s3.proxy");
-  if (bucket === "" || accessKey === "" || secret === "") throw wrong("s3 needs bucket, accessKey and secret");
+  for (const [name, value] of Object.entries(more)) if (value !== "") throw notServed(`s3.${name}`);
+  if (Object.keys(metadata).length > 0) throw notServed("s3.metadata");
+  if (proxy) throw notServed("s3.proxy");
+  if (bucket === "" || accessKey === "" || secret === "")
+    throw invalidArgument("s3 needs bucket, accessKey and secret");
   return {
     ...{ bucket, accessKeyId: accessKey, secretAccessKey: secret },
     endpoint: endpoint === "" ? null : endpoint,

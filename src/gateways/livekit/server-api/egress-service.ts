@@ -25,7 +25,7 @@ import type { Track } from "../../../protocol/room-records.ts";
 import type { SessionRegistry } from "../../signaling/rtc-session.ts";
 import { egressInfo, type RequestCase, storedRequest } from "./egress-info.ts";
 import { encodingOf, isOpus, type LivekitOutputs, layoutOf, outputsOf, redact } from "./egress-request.ts";
-import { defineMethod, type Method, type ServerCall, TwirpError } from "./twirp.ts";
+import { defineMethod, invalidArgument, type Method, notServed, type ServerCall, TwirpError } from "./twirp.ts";
 
 type EgressDeps = { rooms: RoomService; egresses: Egresses; registry: SessionRegistry };
 
@@ -96,10 +96,9 @@ export function createEgressService({ now }: Runtime, deps: EgressDeps): Record<
     StartRoomCompositeEgress: defineMethod(RoomCompositeEgressRequest, async (call, request) => {
       requireRecorder(call);
       const { audioOnly, videoOnly, customBaseUrl, audioMixing, layout } = request;
-      if (customBaseUrl !== "") throw new TwirpError("unimplemented", "customBaseUrl: not served here");
-      if (audioMixing !== 0) throw new TwirpError("unimplemented", "audioMixing: not served here");
-      if (audioOnly && videoOnly)
-        throw new TwirpError("invalid_argument", "audioOnly and videoOnly exclude each other");
+      if (customBaseUrl !== "") throw notServed("customBaseUrl");
+      if (audioMixing !== 0) throw notServed("audioMixing");
+      if (audioOnly && videoOnly) throw invalidArgument("audioOnly and videoOnly exclude each other");
       return start(call, findRoom(call, request.roomName), request, {
         ...{ name: "roomComposite", source: { type: "room" }, layout },
         ...{ hasVideo: !audioOnly, hasAudio: !videoOnly },
@@ -109,7 +108,7 @@ export function createEgressService({ now }: Runtime, deps: EgressDeps): Record<
     StartParticipantEgress: defineMethod(ParticipantEgressRequest, async (call, request) => {
       requireRecorder(call);
       const identity = foreignName(request.identity);
-      if (identity === null) throw new TwirpError("invalid_argument", "identity is missing");
+      if (identity === null) throw invalidArgument("identity is missing");
       return start(call, findRoom(call, request.roomName), request, {
         name: "participant",
         source: { type: "participant", identity, screenShare: request.screenShare },
@@ -123,10 +122,9 @@ export function createEgressService({ now }: Runtime, deps: EgressDeps): Record<
       const { audioTrackId, videoTrackId } = request;
       const sids = [videoTrackId, audioTrackId].filter((sid) => sid !== "");
       const [first, second] = sids.map((sid) => requireTrack(room, sid));
-      if (!first) throw new TwirpError("invalid_argument", "audioTrackId or videoTrackId is missing");
+      if (!first) throw invalidArgument("audioTrackId or videoTrackId is missing");
       const kinds = [first, second].map((one) => one?.track.kind);
-      if (videoTrackId !== "" && kinds[0] !== "video")
-        throw new TwirpError("invalid_argument", "videoTrackId is no video track");
+      if (videoTrackId !== "" && kinds[0] !== "video") throw invalidArgument("videoTrackId is no video track");
       return start(call, room, request, {
         name: "trackComposite",
         source: { type: "tracks", trackIds: [first, second].flatMap((one) => one?.track.id ?? []) },
@@ -138,8 +136,8 @@ export function createEgressService({ now }: Runtime, deps: EgressDeps): Record<
     StartTrackEgress: defineMethod(TrackEgressRequest, async (call, request) => {
       requireRecorder(call);
       const { output, webhooks } = request;
-      if (output.case === "websocketUrl") throw new TwirpError("unimplemented", "websocketUrl: not served here");
-      if (output.case === undefined) throw new TwirpError("invalid_argument", "the output is missing");
+      if (output.case === "websocketUrl") throw notServed("websocketUrl");
+      if (output.case === undefined) throw invalidArgument("the output is missing");
       const room = findRoom(call, request.roomName);
       const found = requireTrack(room, request.trackId);
       const { id, kind } = found.track;

@@ -24,9 +24,9 @@ import type { Track } from "../../../protocol/room-records.ts";
 import type { IngressRow, IngressSettings, IngressStatus } from "../ingress/ingress.store.ts";
 import { type Ingresses, WHIP_PATH } from "../ingress/ingresses.ts";
 import { type UrlSources, withoutSecrets } from "../ingress/url-sources.ts";
-import { sourceOf, trackInfo } from "../records.ts";
+import { nanoseconds, sourceOf, trackInfo } from "../records.ts";
 import { NAME_RULE } from "../tokens.ts";
-import { defineMethod, type Method, type ServerCall, TwirpError } from "./twirp.ts";
+import { defineMethod, invalidArgument, type Method, notServed, type ServerCall, TwirpError } from "./twirp.ts";
 
 type IngressDeps = { ingresses: Ingresses; urlSources: UrlSources };
 
@@ -58,10 +58,6 @@ const PRESETS: Record<IngressVideoEncodingPreset, VideoFormat> = {
   [IngressVideoEncodingPreset.H264_1080P_30FPS_3_LAYERS_HIGH_MOTION]: P1080,
 };
 
-const unserved = (what: string) => new TwirpError("unimplemented", `${what}: not served here`);
-const wrong = (what: string) => new TwirpError("invalid_argument", what);
-const nanoseconds = (ms: number | null): bigint => BigInt(ms ?? 0) * 1_000_000n;
-
 const within = (field: string, value: string, most: number): string => {
   if (value.length > most) throw invalid(field, `must have at most ${most} characters`);
   return value;
@@ -69,7 +65,7 @@ const within = (field: string, value: string, most: number): string => {
 
 const named = (field: string, value: string): string => {
   const name = foreignName(value);
-  if (name === null) throw wrong(`${field} ${NAME_RULE}`);
+  if (name === null) throw invalidArgument(`${field} ${NAME_RULE}`);
   return name;
 };
 
@@ -77,10 +73,10 @@ const named = (field: string, value: string): string => {
 function audioOf(given: IngressAudioOptions | undefined, isUrl: boolean): IngressSettings["audio"] {
   const { name = "", source = TrackSource.UNKNOWN, encodingOptions } = given ?? {};
   if (![TrackSource.UNKNOWN, TrackSource.MICROPHONE, TrackSource.SCREEN_SHARE_AUDIO].includes(source))
-    throw wrong("audio.source is no source of audio");
-  if (encodingOptions?.case !== undefined && !isUrl) throw unserved("transcoding of WHIP");
-  if (encodingOptions?.case === "options") throw unserved("audio.options");
-  if (encodingOptions?.value === IngressAudioEncodingPreset.OPUS_MONO_64KBS) throw unserved("OPUS_MONO_64KBS");
+    throw invalidArgument("audio.source is no source of audio");
+  if (encodingOptions?.case !== undefined && !isUrl) throw notServed("transcoding of WHIP");
+  if (encodingOptions?.case === "options") throw notServed("audio.options");
+  if (encodingOptions?.value === IngressAudioEncodingPreset.OPUS_MONO_64KBS) throw notServed("OPUS_MONO_64KBS");
   const chosen = source === TrackSource.UNKNOWN ? "microphone" : sourceOf(source);
   return { name: within("audio.name", name, MAX_TRACK_NAME), source: chosen };
 }
@@ -88,11 +84,11 @@ function audioOf(given: IngressAudioOptions | undefined, isUrl: boolean): Ingres
 function videoOf(given: IngressVideoOptions | undefined, isUrl: boolean): IngressSettings["video"] {
   const { name = "", source = TrackSource.UNKNOWN, encodingOptions } = given ?? {};
   if (![TrackSource.UNKNOWN, TrackSource.CAMERA, TrackSource.SCREEN_SHARE].includes(source))
-    throw wrong("video.source is no source of video");
-  if (encodingOptions?.case !== undefined && !isUrl) throw unserved("transcoding of WHIP");
-  if (encodingOptions?.case === "options") throw unserved("video.options");
+    throw invalidArgument("video.source is no source of video");
+  if (encodingOptions?.case !== undefined && !isUrl) throw notServed("transcoding of WHIP");
+  if (encodingOptions?.case === "options") throw notServed("video.options");
   const format = PRESETS[encodingOptions?.value ?? IngressVideoEncodingPreset.H264_720P_30FPS_3_LAYERS];
-  if (!format) throw wrong("video.preset is unknown");
+  if (!format) throw invalidArgument("video.preset is unknown");
   const chosen = source === TrackSource.UNKNOWN ? "camera" : sourceOf(source);
   return { name: within("video.name", name, MAX_TRACK_NAME), source: chosen, ...format };
 }
@@ -155,9 +151,9 @@ export function createIngressService({ ingresses, urlSources }: IngressDeps): Re
         );
       const isUrl = inputType === IngressInput.URL_INPUT;
       if (!isUrl && (enableTranscoding === true || url !== ""))
-        throw url === "" ? unserved("transcoding of WHIP") : wrong("url is for the input type URL");
-      if (isUrl && (bypassTranscoding || enableTranscoding === false)) throw unserved("URLs without transcoding");
-      if (isUrl && !enabled) throw wrong("an ingress from a URL begins at once, and cannot be made disabled");
+        throw url === "" ? notServed("transcoding of WHIP") : invalidArgument("url is for the input type URL");
+      if (isUrl && (bypassTranscoding || enableTranscoding === false)) throw notServed("URLs without transcoding");
+      if (isUrl && !enabled) throw invalidArgument("an ingress from a URL begins at once, and cannot be made disabled");
       const settings: IngressSettings = {
         name: within("name", request.name, MAX_NAME),
         roomName: named("roomName", request.roomName),
@@ -180,9 +176,9 @@ export function createIngressService({ ingresses, urlSources }: IngressDeps): Re
     UpdateIngress: defineMethod(UpdateIngressRequest, async (call, request) => {
       requireAdmin(call);
       const row = find(call, request.ingressId);
-      if (row.input === "url") throw wrong("ingress is not reusable and cannot be modified");
+      if (row.input === "url") throw invalidArgument("ingress is not reusable and cannot be modified");
       if (request.enableTranscoding === true || request.bypassTranscoding === false)
-        throw unserved("transcoding of WHIP");
+        throw notServed("transcoding of WHIP");
       const { settings } = row;
       const { name, roomName, participantIdentity, participantName, participantMetadata, audio, video } = request;
       const changed: IngressSettings = {
@@ -205,7 +201,7 @@ export function createIngressService({ ingresses, urlSources }: IngressDeps): Re
 
     ListIngress: defineMethod(ListIngressRequest, async (call, { roomName, ingressId, pageToken }) => {
       requireAdmin(call);
-      if (pageToken && pageToken.token !== "") throw wrong("pageToken: there is one page");
+      if (pageToken && pageToken.token !== "") throw invalidArgument("pageToken: there is one page");
       const name = foreignName(roomName);
       const items = ingresses
         .list(call.key)

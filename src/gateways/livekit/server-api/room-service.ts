@@ -46,7 +46,15 @@ import { type LivekitDetails, participantInfo, permissionInfo, roomInfo, sourceO
 import { metadataProblem, roomOptionsOf } from "../room-options.ts";
 import { type LivekitToken, publishPermissions } from "../tokens.ts";
 import { dispatchInto } from "./dispatch-service.ts";
-import { defineMethod, type Method, requireName, requireRoomAdmin, TwirpError } from "./twirp.ts";
+import {
+  defineMethod,
+  invalidArgument,
+  type Method,
+  notServed,
+  requireName,
+  requireRoomAdmin,
+  TwirpError,
+} from "./twirp.ts";
 
 type RoomServiceDeps = {
   rooms: RoomService;
@@ -98,7 +106,7 @@ export function createRoomService(runtime: Runtime, deps: RoomServiceDeps): Reco
 
   function requireMetadata(metadata: string): void {
     const problem = metadataProblem(metadata);
-    if (problem !== null) throw new TwirpError("invalid_argument", problem);
+    if (problem !== null) throw invalidArgument(problem);
   }
 
   return {
@@ -209,7 +217,7 @@ export function createRoomService(runtime: Runtime, deps: RoomServiceDeps): Reco
       const { row } = requireAdminRoom(token, room);
       const session = requireParticipant(row, identity);
       const to = requireDestination(token, destinationRoom);
-      if (to === row.name) throw new TwirpError("invalid_argument", "the destination is the room of the participant");
+      if (to === row.name) throw invalidArgument("the destination is the room of the participant");
       const known = rooms.findByName(token.key, to);
       if (known && registry.find(known.id, session.identity))
         throw new TwirpError("already_exists", `a participant with this identity is in the room ${to}`);
@@ -227,7 +235,7 @@ export function createRoomService(runtime: Runtime, deps: RoomServiceDeps): Reco
     PerformRpc: defineMethod(PerformRpcRequest, async (token, request) => {
       const { room, destinationIdentity, method, payload, responseTimeoutMs } = request;
       const session = requireParticipant(requireAdminRoom(token, room).row, destinationIdentity);
-      if (method === "") throw new TwirpError("invalid_argument", "method is required");
+      if (method === "") throw invalidArgument("method is required");
       const answer = signaling.serverRequests.request(session, method, payload, responseTimeoutMs);
       return new PerformRpcResponse({ payload: await answer.catch(throwTwirp) });
     }),
@@ -290,7 +298,7 @@ function requireServedOptions({
   const unserved = Object.entries({ egress, roomPreset, syncStreams, minPlayoutDelay, maxPlayoutDelay })
     .filter(([, value]) => value !== undefined && value !== "" && value !== false && value !== 0)
     .map(([name]) => name);
-  if (unserved.length > 0) throw new TwirpError("unimplemented", `${unserved.join(", ")}: not served here`);
+  if (unserved.length > 0) throw notServed(unserved.join(", "));
 }
 
 function permissionsFrom(permission: ParticipantPermission): Partial<Permissions> {

@@ -69,7 +69,7 @@ async function readBody(request: Request): Promise<Uint8Array> {
   let size = 0;
   for await (const part of request.body ?? []) {
     size += part.length;
-    if (size > MAX_BODY_BYTES) throw new TwirpError("invalid_argument", `a body has at most ${MAX_BODY_BYTES} bytes`);
+    if (size > MAX_BODY_BYTES) throw invalidArgument(`a body has at most ${MAX_BODY_BYTES} bytes`);
     parts.push(part);
   }
   return Buffer.concat(parts);
@@ -108,6 +108,9 @@ export class TwirpError extends Error {
   }
 }
 
+export const notServed = (what: string) => new TwirpError("unimplemented", `${what}: not served here`);
+export const invalidArgument = (message: string) => new TwirpError("invalid_argument", message);
+
 const BY_STATUS: Record<number, TwirpCode> = {
   400: "invalid_argument",
   401: "unauthenticated",
@@ -129,7 +132,7 @@ function asTwirp(error: unknown): TwirpError | null {
 /** The name in the form that rooms have. */
 export function requireName(name: string): string {
   const known = foreignName(name);
-  if (known === null) throw new TwirpError("invalid_argument", `the room's name ${NAME_RULE}`);
+  if (known === null) throw invalidArgument(`the room's name ${NAME_RULE}`);
   return known;
 }
 

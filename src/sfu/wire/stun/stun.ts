@@ -1,6 +1,6 @@
 // STUN messages of ICE connectivity checks (RFC 8489, RFC 8445): parsing, verifying and writing.
 
-import { createHmac } from "node:crypto";
+import { createHmac, timingSafeEqual } from "node:crypto";
 import ipaddr from "ipaddr.js";
 import { readAscii, readUint8, readUint16, readUint32, writeAscii, writeUint16, writeUint32 } from "../rtp/bytes.ts";
 
@@ -20,10 +20,10 @@ export function crc32ByTable(data: Uint8Array): number {
   return (value ^ 0xffffffff) >>> 0;
 }
 
-const STUN_HEADER_BYTES = 20;
-const MAGIC_COOKIE = 0x2112a442;
+export const STUN_HEADER_BYTES = 20;
+export const MAGIC_COOKIE = 0x2112a442;
 const FINGERPRINT_XOR = 0x5354554e;
-const INTEGRITY_BYTES = 20;
+export const INTEGRITY_BYTES = 20;
 
 export const STUN_TYPE = {
   bindingRequest: 0x0001,
@@ -146,14 +146,8 @@ function readUint64(data: Uint8Array, at: number): bigint {
 /** Checks MESSAGE-INTEGRITY, whose key with short-term credentials is the password itself. */
 export function hasIntegrity(message: StunMessage, password: string): boolean {
   if (message.integrityOffset < 0) return false;
-  const { data } = message;
-  const end = message.integrityOffset - 4;
-  const digest = integrityOf(data, end, password);
-  let difference = 0;
-  for (let i = 0; i < INTEGRITY_BYTES; i++) {
-    difference |= (data[message.integrityOffset + i] as number) ^ (digest[i] as number);
-  }
-  return difference === 0;
+  const { data, integrityOffset: at } = message;
+  return timingSafeEqual(data.subarray(at, at + INTEGRITY_BYTES), integrityOf(data, at - 4, password));
 }
 
 export function hasFingerprint(message: StunMessage): boolean {
@@ -162,14 +156,14 @@ export function hasFingerprint(message: StunMessage): boolean {
 }
 
 /** The length field includes the attribute that is being computed (RFC 8489 §14.5). */
-function integrityOf(data: Uint8Array, end: number, password: string): Uint8Array {
+export function integrityOf(data: Uint8Array, end: number, key: string | Buffer): Buffer {
   const head = new Uint8Array(STUN_HEADER_BYTES);
   head.set(data.subarray(0, STUN_HEADER_BYTES));
   writeUint16(head, 2, end + 4 + INTEGRITY_BYTES - STUN_HEADER_BYTES);
-  return createHmac("sha1", password).update(head).update(data.subarray(STUN_HEADER_BYTES, end)).digest();
+  return createHmac("sha1", key).update(head).update(data.subarray(STUN_HEADER_BYTES, end)).digest();
 }
 
-function fingerprintOf(data: Uint8Array, end: number): number {
+export function fingerprintOf(data: Uint8Array, end: number): number {
   return (crc32(data.subarray(0, end)) ^ FINGERPRINT_XOR) >>> 0;
 }
 
