@@ -121,6 +121,8 @@ declare module "../../kernel/bus.ts" {
   interface BusEvents {
     rtcConnection: RtcConnectionEvent;
     rtcRefused: RtcRefusedEvent;
+    /** The name, metadata, attributes, permissions or state of a participant may have changed. */
+    participantUpdated: { sessionId: string };
     /** An error was classified for a connection that has a session. */
     connectionError: {
       connection: string;

@@ -120,6 +120,7 @@ export function createMembership(
 
   function update(session: RtcSession): void {
     saveToNode(session);
+    bus.emit("participantUpdated", { sessionId: session.id });
     if (!session.announced || session.link.state === "left") return;
     rosters.updated(session);
   }

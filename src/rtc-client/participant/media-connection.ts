@@ -45,7 +45,13 @@ type Published = {
   name?: string;
   encryption?: Track["encryption"];
 };
-type Section = { offered: PeerSection; publishes: Published | null; receives: SubscribedTrack | null };
+type Section = {
+  offered: PeerSection;
+  publishes: Published | null;
+  receives: SubscribedTrack | null;
+  /** Of the streams that are sent, in the order of the RIDs. */
+  ssrcs: readonly number[];
+};
 type Receiver = {
   track: SubscribedTrack;
   ssrc: number;
@@ -72,8 +78,8 @@ type MediaConnectionDeps = {
   onVideo: (track: SubscribedTrack, frame: EncodedVideo) => void;
   /** Gets the packets of all tracks, which are then not decoded. */
   onPacket?: (track: SubscribedTrack, packet: TrackPacket) => void;
-  /** A subscriber of this published video needs a keyframe. */
-  onKeyframeRequest?: (clientTrackId: string) => void;
+  /** A subscriber of this published video needs a keyframe; `layer` is the position of the stream among its RIDs. */
+  onKeyframeRequest?: (clientTrackId: string, layer: number) => void;
 };
 
 /** A packet of a track, which another connection may send as it is. `audioLevel` is undefined without the extension. */
@@ -86,7 +92,7 @@ export type TrackPacket = {
   audioLevel: number | undefined;
 };
 
-/** A track that this participant sends. */
+/** A track that this participant sends, or one of its simulcast streams. */
 export type Outgoing = {
   trackId: string;
   send(payload: Uint8Array, marker: boolean, timestamp: number, audioLevel?: number): void;
@@ -101,7 +107,7 @@ export class MediaConnection {
   readonly #sections: Section[] = [];
   readonly #receivers = new Map<number, Receiver>();
   readonly #sent = new RetransmissionBuffer();
-  readonly #sources = new Map<string, RtpSource>();
+  readonly #transportNumbers = { next: 0 };
   #answers: SectionAnswer[] = [];
   #peer: RtcPeer | null = null;
   #sctp: SctpClient | null = null;
@@ -154,7 +160,7 @@ export class MediaConnection {
 
   /** Replaces the connection; published tracks are offered again. */
   async reconnect(wanted: readonly SubscribedTrack[]): Promise<void> {
-    this.#release();
+    this.close();
     for (const section of this.#sections) section.receives = null;
     await this.connect(wanted);
   }
@@ -167,11 +173,26 @@ export class MediaConnection {
   }
 
   async publish(published: Published, codec?: PeerSection["codec"]): Promise<Outgoing> {
-    const ssrc = 1 + Math.floor(Math.random() * 0xfffffffe);
+    const [outgoing] = await this.publishLayers(published, codec, []);
+    return outgoing as Outgoing;
+  }
+
+  /** Publishes one stream for each RID, or a single one without any. */
+  async publishLayers(
+    published: Published,
+    codec: PeerSection["codec"] | undefined,
+    rids: readonly string[],
+  ): Promise<Outgoing[]> {
+    const names = rids.length > 0 ? rids : [undefined];
+    const ssrcs = names.map(() => 1 + Math.floor(Math.random() * 0xfffffffe));
     const section: Section = {
-      offered: { kind: published.kind, direction: "sendonly", ssrc, ...(codec && { codec }) },
-      publishes: published,
-      receives: null,
+      offered: {
+        kind: published.kind,
+        direction: "sendonly",
+        ...(codec && { codec }),
+        ...(rids.length > 0 ? { rids: [...rids] } : { ssrc: ssrcs[0] }),
+      },
+      ...{ publishes: published, receives: null, ssrcs },
     };
     const mid = String(this.#sections.length);
     const tracks = await this.#next(() => {
@@ -179,18 +200,23 @@ export class MediaConnection {
       return this.#negotiate();
     });
     const trackId = tracks.find(({ clientTrackId }) => clientTrackId === published.clientTrackId)?.trackId ?? "";
-    const payloadType = published.kind === "audio" ? 111 : 96;
+    return names.map((rid, at) => this.#outgoing(section, trackId, { mid, rid, ssrc: ssrcs[at] ?? 0 }));
+  }
+
+  #outgoing(section: Section, trackId: string, name: { mid: string; rid: string | undefined; ssrc: number }): Outgoing {
+    const { kind } = section.offered;
+    const { ssrc } = name;
+    const payloadType = kind === "audio" ? 111 : 96;
     const firstSequence = 1_000 + Math.floor(Math.random() * 30_000);
     const offset = Math.floor(Math.random() * 0x7fffffff);
-    this.#sources.set(published.clientTrackId, new RtpSource({ ssrc, payloadType, mid, firstSequence }));
+    const source = new RtpSource({ ...name, payloadType, firstSequence, numbers: this.#transportNumbers });
     const send = (payload: Uint8Array, marker: boolean, timestamp: number, audioLevel?: number) => {
-      const source = this.#sources.get(published.clientTrackId);
-      if (!source || !this.#peer?.outgoing) return;
+      if (!section.publishes || !this.#peer?.outgoing) return;
       source.options.audioLevel = audioLevel;
       source.timestamp = (timestamp + offset) >>> 0;
       const { packet, headerLength, length } = source.build(payload, marker);
       const bytes = packet.subarray(0, this.#peer.outgoing.protectRtp(packet, headerLength, length));
-      if (published.kind === "video") this.#sent.keep(ssrc, (source.sequenceNumber - 1) & 0xffff, bytes);
+      if (kind === "video") this.#sent.keep(ssrc, (source.sequenceNumber - 1) & 0xffff, bytes);
       this.#peer.sendRaw(bytes);
     };
     let firstForwarded: number | null = null;
@@ -198,8 +224,6 @@ export class MediaConnection {
       trackId,
       send,
       forward: ({ sequenceNumber, payload, marker, timestamp, audioLevel }) => {
-        const source = this.#sources.get(published.clientTrackId);
-        if (!source) return;
         firstForwarded ??= sequenceNumber;
         source.sequenceNumber = (firstSequence + sequenceNumber - firstForwarded) & 0xffff;
         send(payload, marker, timestamp, audioLevel);
@@ -217,18 +241,12 @@ export class MediaConnection {
   /** Stops sending on the track's section, which remains, because media sections are never removed. */
   unpublish(clientTrackId: string): Promise<void> {
     return this.#next(async () => {
-      this.#sources.delete(clientTrackId);
       const section = this.#sections.find(({ publishes }) => publishes?.clientTrackId === clientTrackId);
       if (section) section.publishes = null;
     });
   }
 
   close(): void {
-    this.#release();
-    this.#sources.clear();
-  }
-
-  #release(): void {
     if (this.#timer) clearInterval(this.#timer);
     for (const receiver of this.#receivers.values()) receiver.close();
     this.#receivers.clear();
@@ -246,8 +264,9 @@ export class MediaConnection {
   }
 
   #keyframeRequested(ssrc: number): void {
-    const published = this.#sections.find(({ offered }) => offered.ssrc === ssrc)?.publishes;
-    if (published) this.#deps.onKeyframeRequest?.(published.clientTrackId);
+    const section = this.#sections.find(({ ssrcs }) => ssrcs.includes(ssrc));
+    if (section?.publishes)
+      this.#deps.onKeyframeRequest?.(section.publishes.clientTrackId, section.ssrcs.indexOf(ssrc));
   }
 
   #reported({ ssrc, ntpSeconds, ntpFraction, rtpTimestamp }: SenderReport): void {
@@ -439,7 +458,7 @@ function channelLike(channel: ReturnType<SctpClient["open"]>): DataChannelLike {
 function receiving(kind: TrackKind): Section {
   const codecs = kind === "video" ? { codecs: RECEIVABLE } : {};
   const offered = { kind, direction: "recvonly" as const, feedback: "goog-remb" as const, ...codecs };
-  return { offered, publishes: null, receives: null };
+  return { offered, publishes: null, receives: null, ssrcs: [] };
 }
 
 /** Returns a copy, because the packet's buffer is reused. */

@@ -1,7 +1,14 @@
 // MoveParticipant, ForwardParticipant and PerformRpc of LiveKit's server API, without a browser.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { DisconnectReason, LeaveRequest_Action, ParticipantInfo_KindDetail } from "@livekit/protocol";
+import type { Layer } from "../../../src/protocol/room-records.ts";
+import type { Push } from "../../../src/protocol/signaling.ts";
 import { bars, join, type Participant, RequestError, tone } from "../../../src/rtc-client/participant/participant.ts";
+import { RtcPeer } from "../../../src/rtc-client/peer.ts";
+import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
+import type { PeerSection } from "../../../src/rtc-client/sdp.ts";
+import { SignalingClient } from "../../../src/rtc-client/signaling-client.ts";
+import { until } from "../../nodes/remote/until.ts";
 import { RawClient } from "./harness/raw-client.ts";
 import { openStage, type Stage } from "./harness/stage.ts";
 
@@ -88,7 +95,7 @@ test("a participant of stoa/participant follows a move, and what it publishes is
 }, 30_000);
 
 /** Waits for an event of a participant that `matches`. */
-function event<E extends "audio" | "video" | "trackUnpublished" | "participantLeft">(
+function event<E extends "audio" | "video" | "trackUnpublished" | "participantUpdated" | "participantLeft">(
   participant: Participant,
   name: E,
   // biome-ignore lint/suspicious/noExplicitAny: the arguments differ with the event
@@ -128,6 +135,13 @@ test("a forwarded participant is heard and seen in the other room on another wor
     code: "invalid_argument",
   });
 
+  const renamed = event(listener, "participantUpdated", (one) => isAnns(one) && one.name === "Ann Ö");
+  await stage.rooms.updateParticipant("talk", "ann", { name: "Ann Ö", metadata: "m", attributes: { hand: "up" } });
+  await renamed;
+  expect(await stage.rooms.getParticipant("overflow", "ann")).toMatchObject({
+    ...{ name: "Ann Ö", metadata: "m", attributes: { hand: "up" } },
+  });
+
   await voice.mute();
   await raw.hears("update", ({ participants }) =>
     participants.some((one) => isAnns(one) && one.tracks.some(({ muted }) => muted)),
@@ -154,6 +168,61 @@ test("a forwarded participant is heard and seen in the other room on another wor
   await ann.close();
   await left;
   raw.close();
+}, 60_000);
+
+/** Another client of the RTC socket, with media of its own. */
+async function openPeer(room: string, user: string, sections: PeerSection[], onPush: (push: Push) => void = () => {}) {
+  const { rtc } = await stage.stoa.mintJoin({ room, user });
+  const url = rtc.endpoint.replace(/^ws/, "http").replace(/\/v1\/rtc.*/, "");
+  const client = new SignalingClient({ url, token: rtc.token, onPush });
+  const { participants } = await client.join();
+  const sizes = new Set<number>();
+  const peer = await RtcPeer.create({
+    ...{ node: client, roomId: "", participantId: "", sections },
+    onRtp: ({ payloadLength }) => void sizes.add(payloadLength),
+  });
+  const close = async () => {
+    peer.close();
+    await client.leave();
+  };
+  return { client, peer, participants, sizes, close };
+}
+
+test("a viewer in the other room gets the layer of a forwarded simulcast video that it wants, and only wanted ones are encoded", async () => {
+  const rids = ["q", "h", "f"];
+  const sizes = [100, 200, 300];
+  const wanted: string[][] = [];
+  const pat = await openPeer("three-layers", "pat", [{ kind: "video", direction: "sendonly", rids }], (push) => {
+    if (push.type === "layers.wanted") wanted.push(push.layers);
+  });
+  await pat.peer.connect([{ mid: "0", clientTrackId: "camera", kind: "video", source: "camera" }], []);
+  const sources = rids.map((rid, at) => new RtpSource({ ssrc: 5_000 + at, payloadType: 96, mid: "0", rid }));
+  const camera = setInterval(() => {
+    for (const [at, source] of sources.entries()) source.sendFrame(pat.peer, true, 1, sizes[at]);
+  }, 50);
+  await stage.rooms.forwardParticipant("three-layers", "pat", "balcony");
+
+  const viewerOf = async (layer: Layer) => {
+    const published = Promise.withResolvers<string>();
+    const receiving = { kind: "video", direction: "recvonly", feedback: "goog-remb" } as const;
+    const viewer = await openPeer("balcony", layer, [receiving], (push) => {
+      if (push.type === "track.published") published.resolve(push.track.id);
+    });
+    for (const { tracks } of viewer.participants) if (tracks[0]) published.resolve(tracks[0].id);
+    await viewer.peer.connect([], [{ mid: "0", trackId: await published.promise, layer }]);
+    viewer.peer.sendRemb(20_000_000);
+    return viewer;
+  };
+  const [low, high] = [await viewerOf("low"), await viewerOf("high")];
+  await until(() => low.sizes.has(100) && high.sizes.has(300));
+  expect([...low.sizes]).not.toContain(300);
+  await high.close();
+  await until(() => wanted.at(-1)?.join() === "low");
+  const again = await viewerOf("medium");
+  await until(() => again.sizes.has(200));
+  expect(wanted.at(-1)).toEqual(["low", "medium"]);
+  clearInterval(camera);
+  for (const one of [low, again, pat]) await one.close();
 }, 60_000);
 
 test("PerformRpc asks one participant and reports LiveKit's codes", async () => {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { onLoopback, RoomLink } from "../../../features/egress/room-link.ts";
 import type { ApiKeyCaller, RtcTokenCaller } from "../../../kernel/http/callers.ts";
 import { type MediaProcess, startMediaProcess } from "../../../kernel/own-command.ts";
@@ -5,12 +6,13 @@ import type { Runtime } from "../../../kernel/runtime.ts";
 import type { MediaNodes } from "../../../nodes/media-nodes.ts";
 import { ApiError } from "../../../protocol/errors.ts";
 import type { NegotiateAnswer } from "../../../protocol/media-node.ts";
+import type { Layer } from "../../../protocol/room-records.ts";
 import type { RtcSession } from "../../signaling/rtc-session.ts";
 import type { SignalingCore } from "../../signaling/signaling.ts";
 import { toHttpRefusal } from "../connection.ts";
 import { refOf } from "../negotiation/negotiator.ts";
 import type { LivekitToken } from "../tokens.ts";
-import { FORWARDER_COMMAND, type FromForwarder, type ToForwarder } from "./messages.ts";
+import { FORWARDER_COMMAND, type FromForwarder, LAYERS, type ToForwarder } from "./messages.ts";
 
 type ForwardDeps = {
   signaling: SignalingCore;
@@ -23,11 +25,21 @@ type ForwardDeps = {
 type Forward = {
   source: RtcSession;
   destination: RtcSession;
-  link: RoomLink;
+  links: Record<Layer, SourceLink>;
   process: MediaProcess<ToForwarder>;
   /** The ids of the tracks in the other room, by their ids in this one. */
   trackIds: Map<string, string>;
+  /** The layers of each track that viewers in the other room want; all of a track that is missing here. */
+  wantedLayers: Map<string, readonly Layer[]>;
+  /** As it was taken over from the participant last, because the other room may change its own. */
+  profile: Profile;
 };
+
+/** A place in the room of the participant, where one layer of its tracks is received. */
+type SourceLink = { room: RoomLink; opened: Promise<void> | null; mids: Map<string, string> };
+type Profile = Pick<RtcSession, "name" | "metadata" | "attributes">;
+
+const profileOf = ({ name, metadata, attributes }: RtcSession): Profile => ({ name, metadata, attributes });
 
 export type Forwards = ReturnType<typeof createForwards>;
 
@@ -56,18 +68,58 @@ export function createForwards(runtime: Runtime, { signaling, nodes, callerOf, i
   function sendTracks({ source, process }: Forward): void {
     const tracks = [...source.tracks.values()]
       .filter(({ encryption }) => !encryption)
-      .map(({ id: trackId, kind, source: from, name }) => ({ trackId, kind, source: from, ...(name && { name }) }));
+      .map(({ id: trackId, kind, source: from, name, simulcast }) => ({
+        ...{ trackId, kind, source: from, simulcast },
+        ...(name && { name }),
+      }));
     process.send({ type: "tracks", tracks });
   }
 
-  async function negotiate(forward: Forward, message: FromForwarder): Promise<NegotiateAnswer> {
-    const { source, destination, link, trackIds } = forward;
-    if (message.room === "source") {
-      const known = message.subscribe.filter(({ trackId }) => source.tracks.has(trackId));
-      const answer = await link.negotiate(message.sdp, known);
-      for (const { trackId } of known) source.publishing?.received(destination, trackId);
-      return answer;
+  async function receive(
+    forward: Forward,
+    message: Extract<FromForwarder, { room: "source" }>,
+  ): Promise<NegotiateAnswer> {
+    const { source, destination, links } = forward;
+    const { layer } = message;
+    const link = links[layer];
+    // A place that is opened now would not be closed any more.
+    if (!running.has(destination.id)) throw new Error("the participant is not forwarded any more");
+    link.opened ??= link.room.open(source.site.serverName);
+    await link.opened;
+    const known = message.subscribe.filter(({ trackId }) => source.tracks.has(trackId));
+    link.mids = new Map(known.map(({ trackId, mid }) => [trackId, mid]));
+    const answer = await link.room.negotiate(
+      message.sdp,
+      known.map((section) => ({ ...section, layer })),
+    );
+    for (const { trackId } of known) {
+      source.publishing?.received(destination, trackId);
+      pauseUnwanted(forward, trackId, layer);
     }
+    return answer;
+  }
+
+  /** A layer that nobody in the other room wants is not received, so that the publisher may stop encoding it. */
+  function pauseUnwanted({ source, links, wantedLayers }: Forward, trackId: string, layer: Layer): void {
+    const wanted = wantedLayers.get(trackId);
+    const mid = links[layer].mids.get(trackId);
+    if (!wanted || mid === undefined) return;
+    // A track without simulcast is received as its highest layer, whatever that is called.
+    const paused = source.tracks.get(trackId)?.simulcast ? !wanted.includes(layer) : wanted.length === 0;
+    links[layer].room.update([{ trackId, mid, paused }]).catch(() => {});
+  }
+
+  function layersWanted(forward: Forward, destinationTrackId: string, layers: readonly Layer[]): void {
+    for (const [trackId, id] of forward.trackIds) {
+      if (id !== destinationTrackId) continue;
+      forward.wantedLayers.set(trackId, layers);
+      for (const layer of LAYERS) pauseUnwanted(forward, trackId, layer);
+    }
+  }
+
+  async function negotiate(forward: Forward, message: FromForwarder): Promise<NegotiateAnswer> {
+    if (message.room === "source") return receive(forward, message);
+    const { source, destination, trackIds } = forward;
     const { node } = destination.site;
     const known = message.publish.filter(({ clientTrackId }) => source.tracks.has(clientTrackId));
     const answer = await node.negotiate({ ...refOf(destination), sdp: message.sdp, subscribe: [], publish: known });
@@ -86,10 +138,11 @@ export function createForwards(runtime: Runtime, { signaling, nodes, callerOf, i
     destination.site.node.setTrackMuted({ ...refOf(destination), trackId, muted }).catch(() => {});
   }
 
-  function unpublish({ destination, trackIds }: Forward, sourceTrackId: string): void {
+  function unpublish({ destination, trackIds, wantedLayers }: Forward, sourceTrackId: string): void {
     const trackId = trackIds.get(sourceTrackId);
     if (trackId === undefined) return;
     trackIds.delete(sourceTrackId);
+    wantedLayers.delete(sourceTrackId);
     destination.site.node.unpublish({ ...refOf(destination), trackId }).catch(() => {});
   }
 
@@ -98,7 +151,7 @@ export function createForwards(runtime: Runtime, { signaling, nodes, callerOf, i
     if (stopped) {
       running.delete(event.sessionId);
       stopped.process.kill();
-      void stopped.link.close();
+      for (const layer of LAYERS) void stopped.links[layer].room.close();
     }
     for (const forward of [...running.values()]) {
       if (forward.source.id !== event.sessionId) continue;
@@ -109,10 +162,23 @@ export function createForwards(runtime: Runtime, { signaling, nodes, callerOf, i
       }
     }
   });
+  bus.on("participantUpdated", ({ sessionId }) => {
+    for (const forward of running.values()) {
+      const { source, destination, profile } = forward;
+      if (source.id !== sessionId || isDeepStrictEqual(profile, profileOf(source))) continue;
+      forward.profile = profileOf(source);
+      Object.assign(destination, forward.profile);
+      membership.update(destination);
+    }
+  });
   nodes.onEvent((_serverName, event) => {
-    if (event.type !== "trackMuted" && event.type !== "trackUnmuted") return;
-    for (const forward of running.values())
-      if (forward.source.id === event.participantId) mute(forward, event.trackId, event.type === "trackMuted");
+    if (event.type === "layersWanted") {
+      const forward = running.get(event.participantId);
+      if (forward) layersWanted(forward, event.trackId, event.layers);
+    } else if (event.type === "trackMuted" || event.type === "trackUnmuted") {
+      for (const forward of running.values())
+        if (forward.source.id === event.participantId) mute(forward, event.trackId, event.type === "trackMuted");
+    }
   });
 
   /** The participant joins the other room a second time, without a client. */
@@ -140,10 +206,15 @@ export function createForwards(runtime: Runtime, { signaling, nodes, callerOf, i
       const caller = await callerOf(tokenOf(source, key, roomName));
       if (source.room.encrypted || isEncrypted(caller.roomId)) throw new ApiError("SVC_ROOM_ENCRYPTED");
       const destination = await enter(source, caller);
-      const link = new RoomLink(nodes, source.room.id, ids.uuid);
+      const linkOf = (): SourceLink => ({
+        room: new RoomLink(nodes, source.room.id, ids.uuid),
+        ...{ opened: null, mids: new Map() },
+      });
+      const links = { low: linkOf(), medium: linkOf(), high: linkOf() };
       try {
         publisherLimit.take(destination, true);
-        await link.open(source.site.serverName);
+        links.high.opened = links.high.room.open(source.site.serverName);
+        await links.high.opened;
       } catch (error) {
         membership.leave(destination, "failed");
         throw error;
@@ -164,7 +235,10 @@ export function createForwards(runtime: Runtime, { signaling, nodes, callerOf, i
           membership.leave(destination, "failed");
         },
       );
-      const forward: Forward = { source, destination, link, process, trackIds: new Map() };
+      const forward: Forward = {
+        ...{ source, destination, links, process, trackIds: new Map(), wantedLayers: new Map() },
+        profile: profileOf(source),
+      };
       running.set(destination.id, forward);
       sendTracks(forward);
       if (source.link.state === "left") membership.leave(destination, "left");

@@ -5,15 +5,23 @@
 import { createInterface } from "node:readline";
 import { endFirstWithoutMemory } from "../../../kernel/own-command.ts";
 import type { NegotiateAnswer } from "../../../protocol/media-node.ts";
-import { MediaConnection, type Outgoing } from "../../../rtc-client/participant/media-connection.ts";
+import type { Layer } from "../../../protocol/room-records.ts";
+import {
+  MediaConnection,
+  type Outgoing,
+  type SubscribedTrack,
+} from "../../../rtc-client/participant/media-connection.ts";
 import { SimulatedNetwork } from "../../../rtc-client/participant/simulated-network.ts";
 import type { PeerSection } from "../../../rtc-client/sdp.ts";
-import type { ForwardedTrack, FromForwarder, ToForwarder } from "./messages.ts";
+import { type ForwardedTrack, type FromForwarder, LAYERS, type ToForwarder } from "./messages.ts";
 
 type WithoutRequest<Message> = Message extends unknown ? Omit<Message, "type" | "request"> : never;
 type Offer = WithoutRequest<FromForwarder>;
-/** `outgoing` is null until the other room has answered. */
-type Forwarded = ForwardedTrack & { isPublished: boolean; outgoing: Outgoing | null };
+/** `outgoing` is null until the other room has answered; then it has a stream for each layer, or one. */
+type Forwarded = ForwardedTrack & { isPublished: boolean; outgoing: Outgoing[] | null };
+
+/** Of the layers, in their order. */
+const RIDS = ["q", "h", "f"];
 
 export function runForwarder(): Promise<void> {
   endFirstWithoutMemory();
@@ -49,38 +57,57 @@ export function runForwarder(): Promise<void> {
 function forward(negotiate: (offer: Offer) => Promise<NegotiateAnswer>, failed: (error: unknown) => void) {
   let tracks = new Map<string, Forwarded>();
   const undecoded = { cipher: null, onAudio: () => {}, onVideo: () => {} };
-  const source: MediaConnection = new MediaConnection({
-    ...undecoded,
-    network: new SimulatedNetwork(),
-    negotiate: ({ sdp, subscribe }) => negotiate({ room: "source", sdp, subscribe: subscribe as never }),
-    onPacket({ trackId }, packet) {
-      const track = tracks.get(trackId);
-      if (track && !track.isPublished) publish(track, packet.codec).catch(failed);
-      track?.outgoing?.forward(packet);
-    },
-    onReport: ({ trackId }, ntpMs, timestamp) => tracks.get(trackId)?.outgoing?.report(ntpMs, timestamp),
-  });
+  const sources = new Map<Layer, MediaConnection>();
+
+  function outgoing({ trackId }: SubscribedTrack, layer: Layer): Outgoing | undefined {
+    const track = tracks.get(trackId);
+    return track?.outgoing?.[track.simulcast ? LAYERS.indexOf(layer) : 0];
+  }
+
+  function sourceOf(layer: Layer): MediaConnection {
+    const known = sources.get(layer);
+    if (known) return known;
+    const source = new MediaConnection({
+      ...undecoded,
+      network: new SimulatedNetwork(),
+      negotiate: ({ sdp, subscribe }) => negotiate({ room: "source", layer, sdp, subscribe: subscribe as never }),
+      onPacket(received, packet) {
+        const track = tracks.get(received.trackId);
+        if (track && !track.isPublished) publish(track, packet.codec).catch(failed);
+        outgoing(received, layer)?.forward(packet);
+      },
+      onReport: (received, ntpMs, timestamp) => outgoing(received, layer)?.report(ntpMs, timestamp),
+    });
+    sources.set(layer, source);
+    source.connect([]).catch(failed);
+    return source;
+  }
+
   const destination = new MediaConnection({
     ...undecoded,
     network: new SimulatedNetwork(),
     negotiate: ({ sdp, publish }) => negotiate({ room: "destination", sdp, publish: publish as never }),
-    onKeyframeRequest: (trackId) => source.requestKeyframe(trackId),
+    onKeyframeRequest(trackId, at) {
+      const layer = tracks.get(trackId)?.simulcast ? LAYERS[at] : "high";
+      if (layer) sources.get(layer)?.requestKeyframe(trackId);
+    },
   });
+  const connected = destination.connect([]);
+  connected.catch(failed);
 
   /** The first packet tells the codec, in which the track is published. */
   async function publish(track: Forwarded, codec: string): Promise<void> {
     track.isPublished = true;
-    const { trackId: clientTrackId, kind, source: from, name } = track;
+    const { trackId: clientTrackId, kind, source: from, name, simulcast } = track;
     const published = { clientTrackId, kind, source: from, ...(name !== undefined && { name }) };
-    track.outgoing = await destination.publish(
+    await connected;
+    track.outgoing = await destination.publishLayers(
       published,
       kind === "video" ? (codec as PeerSection["codec"]) : undefined,
+      simulcast ? RIDS : [],
     );
-    source.requestKeyframe(clientTrackId);
+    for (const source of sources.values()) source.requestKeyframe(clientTrackId);
   }
-
-  const connected = Promise.all([source.connect([]), destination.connect([])]);
-  connected.catch(failed);
 
   return (wanted: readonly ForwardedTrack[]): void => {
     const known = tracks;
@@ -91,7 +118,11 @@ function forward(negotiate: (offer: Offer) => Promise<NegotiateAnswer>, failed: 
       ]),
     );
     for (const trackId of known.keys()) if (!tracks.has(trackId)) destination.unpublish(trackId).catch(failed);
-    const received = wanted.map(({ trackId, kind }) => ({ trackId, identity: "", kind, encrypted: false }));
-    source.subscribe(received).catch(failed);
+    for (const layer of LAYERS) {
+      const carried = wanted.filter(({ simulcast }) => simulcast || layer === "high");
+      if (carried.length === 0 && !sources.has(layer)) continue;
+      const received = carried.map(({ trackId, kind }) => ({ trackId, identity: "", kind, encrypted: false }));
+      sourceOf(layer).subscribe(received).catch(failed);
+    }
   };
 }
