@@ -12,7 +12,7 @@ export type NoiseSuppressionOptions = {
 /** RNNoise works at this rate only. */
 const SAMPLE_RATE = 48_000;
 
-/** Removes noise from a microphone with RNNoise: fans, keyboards, traffic. Adds 21 ms; music is not for it. */
+/** Removes noise from a microphone with RNNoise: fans, keyboards, traffic. Adds 19 ms; music is not for it. */
 export function noiseSuppression({ onDisabled, maxShare = 0.25 }: NoiseSuppressionOptions = {}): TrackProcessor {
   let context: AudioContext | null = null;
   return {
@@ -26,7 +26,7 @@ export function noiseSuppression({ onDisabled, maxShare = 0.25 }: NoiseSuppressi
         ]);
         const source = microphone(audio, track);
         const output = audio.createMediaStreamDestination();
-        const processorOptions: NoiseOptions = { maxChannels: 1, wasmBinary: wasm, maxShare };
+        const processorOptions: NoiseOptions = { wasmBinary: wasm, maxShare };
         const node = new AudioWorkletNode(audio, PROCESSOR_NAME, { channelCount: 1, processorOptions });
         node.port.onmessage = ({ data }: MessageEvent<NoiseMessage>) => {
           if (data !== "tooSlow") return;
