@@ -64,8 +64,8 @@ export type RuntimeOptions = {
   logWrite?: (line: string) => void;
   /** An existing log with the same settings, because creating a second takes time. */
   log?: Log;
-  /** Keeps the database in memory, for tests that need no disk. */
-  inMemory?: boolean;
+  /** Keeps the database in memory, for tests that need no disk; bytes are a serialized one to begin with. */
+  inMemory?: boolean | Uint8Array;
   rotateSecret?: boolean;
   /** Sends traces and metrics to the configured collector, if any. */
   traced?: boolean;
@@ -183,7 +183,8 @@ function openMigrated(config: Config, options: RuntimeOptions, now: Now, log: Lo
     mkdirSync(config.DATA_DIR, { recursive: true, mode: 0o700 });
     finishExchange(config.DATA_DIR);
   }
-  const db = openDatabase(options.inMemory ? ":memory:" : databasePath(config));
+  const memory = options.inMemory === true ? ":memory:" : options.inMemory;
+  const db = openDatabase(memory || databasePath(config));
   const snapshot = () => {
     const path = join(config.DATA_DIR, `before-migration-${now()}.db`);
     db.$client.run("VACUUM INTO ?", [path]);

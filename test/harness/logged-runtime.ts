@@ -1,17 +1,15 @@
 import { Database } from "bun:sqlite";
-import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Cluster } from "../../src/cluster/cluster.ts";
 import { MemberAuthentication } from "../../src/cluster/member-authentication.ts";
 import { makeLogBase, Replica } from "../../src/cluster/replica.ts";
-import { assetFolder } from "../../src/kernel/assets.ts";
 import { createKeyring } from "../../src/kernel/crypto/secrets.ts";
-import { migrate, readMigrations } from "../../src/kernel/db/migrate.ts";
-import { closeDatabase, openDatabase } from "../../src/kernel/db/open.ts";
 import type { SplitClient } from "../../src/kernel/db/split-client.ts";
 import type { Writer } from "../../src/kernel/db/writer.ts";
 import type { Leading, Runtime } from "../../src/kernel/runtime.ts";
+import { emptyDatabaseFile } from "./empty-database.ts";
 import { memoryLog } from "./memory-log.ts";
 import { ownPostgresLog } from "./own-postgres-log.ts";
 
@@ -45,7 +43,7 @@ export function loggedData(): LoggedData {
   const folder = mkdtempSync(join(tmpdir(), "stoa-logged-"));
   const path = join(folder, "stoa.db");
   const replicaPath = join(folder, "replica.db");
-  copyFileSync(migratedOnce(), path);
+  copyFileSync(emptyDatabaseFile(), path);
   makeLogBase(path, crypto.randomUUID());
   copyFileSync(path, replicaPath);
   const log = kind === "postgres" ? ownPostgresLog() : memoryLog();
@@ -91,17 +89,6 @@ export function loggedData(): LoggedData {
     const differences = differencesOf(path, replicaPath);
     if (differences.length > 0) throw new Error(`the replica differs: ${differences.join("; ")}`);
   }
-}
-
-/** An empty database with the current schema; creating one takes longer than most tests. */
-function migratedOnce(): string {
-  const path = join(tmpdir(), `stoa-schema-${process.pid}.db`);
-  if (existsSync(path)) return path;
-  const db = openDatabase(path, { durability: "OFF" });
-  migrate(db, readMigrations(assetFolder("migrations")), 0);
-  closeDatabase(db);
-  process.once("exit", () => rmSync(path, { force: true }));
-  return path;
 }
 
 /** The rows of each table that only one of the two files has. */

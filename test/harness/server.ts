@@ -10,6 +10,7 @@ import { createMediaNodes, type MediaNodes } from "../../src/nodes/media-nodes.t
 import { createServices, type Services } from "../../src/services.ts";
 import { createTestAccounts, type TestAccounts } from "./accounts.ts";
 import { type FakeClock, fakeClock } from "./clock.ts";
+import { emptyDatabase } from "./empty-database.ts";
 import { loggedData, WITH_COMMIT_LOG } from "./logged-runtime.ts";
 import { testConfig } from "./test-config.ts";
 
@@ -41,7 +42,7 @@ export function testServer(
   const config = testConfig({ DATA_DIR: dataDir, LOG_LEVEL: "debug", LOG_FORMAT: "json", ...overrides });
   const logged = WITH_COMMIT_LOG ? loggedData() : null;
   const runtime = createRuntime(config, {
-    inMemory: true,
+    inMemory: emptyDatabase(),
     leading: logged?.leading,
     now: clock.now,
     timers: clock,

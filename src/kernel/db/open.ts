@@ -38,11 +38,15 @@ export class ReportingDatabase extends Database {
 
 /**
  * A connection with the pragmas that the whole product relies on. The file is not mapped: a read error would raise
- * SIGBUS.
+ * SIGBUS. Bytes are a serialized database, of which a copy is kept in memory.
  */
-export function openDatabase(path: string, options: { durability?: Durability; readonly?: boolean } = {}): Db {
-  const isLayered = path !== ":memory:" && addChecksumLayer();
-  const client = new ReportingDatabase(path, options.readonly ? { readonly: true } : { create: true });
+export function openDatabase(
+  file: string | Uint8Array,
+  options: { durability?: Durability; readonly?: boolean } = {},
+): Db {
+  const isLayered = typeof file === "string" && file !== ":memory:" && addChecksumLayer();
+  // Bun's types leave out that the constructor takes bytes, as `Database.deserialize` passes them.
+  const client = new ReportingDatabase(file as string, options.readonly ? { readonly: true } : { create: true });
   applyPragmas(client, options.durability ?? "FULL", options.readonly ?? false, isLayered);
   return drizzle({ client }) as Db;
 }

@@ -5,6 +5,7 @@ import type { Config } from "../../../src/kernel/config/index.ts";
 import type { RuntimeOptions } from "../../../src/kernel/runtime.ts";
 import { start } from "../../../src/server.ts";
 import { createTestAccounts } from "../../harness/accounts.ts";
+import { emptyDatabase } from "../../harness/empty-database.ts";
 import { loggedData, WITH_COMMIT_LOG } from "../../harness/logged-runtime.ts";
 import { testConfig } from "../../harness/test-config.ts";
 import { ChatClient } from "./client.ts";
@@ -21,7 +22,7 @@ export async function chatWorld(overrides: Partial<Config> = {}, options: Runtim
   const config = testConfig({ DATA_DIR: dataDir, HOST: "127.0.0.1", PORT: 0, LOG_LEVEL: "silent", ...overrides });
   const logged = WITH_COMMIT_LOG && options.inMemory !== false ? loggedData() : null;
   const server = await start(config, {
-    inMemory: true,
+    inMemory: emptyDatabase(),
     leading: logged?.leading,
     cluster: logged?.cluster,
     ...options,
