@@ -1,35 +1,25 @@
 // runs: alone
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import {
-  chmodSync,
-  cpSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, cpSync, existsSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { RtcPeer } from "../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
 import { PROGRAM, stoa } from "../cli/stoa.ts";
 import { media } from "../features/recordings/ffmpeg.ts";
-import { Member } from "../nodes/remote/member.ts";
 import { until } from "../nodes/remote/until.ts";
 import { makeCertificate } from "./certificate.ts";
 import { notifySocket } from "./notify-socket.ts";
-import { type Body, keyPath, prepareData, type Served, served } from "./served.ts";
+import type { Body } from "./served.ts";
 import { tcpPeerSocket } from "./tcp-peer-socket.ts";
+import { Upgradable } from "./upgradable.ts";
 
-const work = mkdtempSync(join(tmpdir(), "stoa-live-upgrade-"));
-const OPTIONS = ["--media-workers", "1", "--public-ip", "127.0.0.1", "--chat-max-history-page-size", "1000"];
-const LIMITS = ["--chat-request-rate-limit", "--signaling-max-connections-per-window"].flatMap((flag) => [
-  flag,
-  "100000",
-]);
+const host = new Upgradable();
+const { work } = host;
+const note = () => host.note();
+const start = (...args: string[]) => host.start(...args);
+const upgrade = (...args: string[]) => host.upgrade(...args);
+const call = () => host.call();
+const member = (roomId: string, identity: string) => host.member(roomId, identity);
 
 /** A program that passes every check and ends when the data is its own, as one with a failing migration does. */
 const FAILS_LATE = `#!${process.execPath}
@@ -46,34 +36,8 @@ process.on("message", () => process.send({ type: "refused", reason: "the data is
 `,
 };
 
-beforeAll(() => prepareData(join(work, "prepared")));
-afterAll(() => rmSync(work, { recursive: true, force: true }));
-
-let dataDir = "";
-let server: Served;
-const members: Member[] = [];
-const processes = new Set<number>();
-
-/** Of the process that serves now. */
-const note = () => JSON.parse(readFileSync(join(dataDir, "serve.json"), "utf8")) as { pid: number };
-
-async function start(...args: string[]): Promise<void> {
-  await startProgram(PROGRAM, ...args);
-}
-
-async function startProgram(command: readonly string[], ...args: string[]): Promise<void> {
-  dataDir = mkdtempSync(join(work, "data-"));
-  cpSync(join(work, "prepared"), dataDir, { recursive: true });
-  cpSync(keyPath(join(work, "prepared")), keyPath(dataDir));
-  server = await served(dataDir, [...OPTIONS, ...LIMITS, ...args], command);
-  processes.add(server.child.pid);
-}
-
-async function upgrade(...args: string[]): Promise<{ code: number; out: string; err: string }> {
-  const finished = await stoa(["upgrade", "--data-dir", dataDir, ...args]);
-  processes.add(note().pid);
-  return finished;
-}
+beforeAll(() => host.prepare());
+afterAll(() => host.remove());
 
 function freePort(): number {
   const taken = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
@@ -89,29 +53,8 @@ function program(name: string, text: string): string {
   return path;
 }
 
-async function member(roomId: string, identity: string): Promise<Member> {
-  const { body } = await server.call("POST", `/v1/rooms/${roomId}/rtc-tokens`, {
-    participantIdentity: identity,
-    permissions: { publish: true, subscribe: true },
-  });
-  const joined = new Member(server.url, body.token);
-  members.push(joined);
-  await joined.join();
-  return joined;
-}
-
-/** Two participants, one of whom watches the other. */
-async function call(): Promise<{ roomId: string; ada: Member; ben: Member }> {
-  const { body } = await server.call("POST", "/v1/rooms", { name: crypto.randomUUID() });
-  const ada = await member(body.id, "ada");
-  await ada.publish();
-  const ben = await member(body.id, "ben");
-  await ben.watch("ada");
-  return { roomId: body.id, ada, ben };
-}
-
 /** Requests on four connections that stay open and on new ones, until `stop`, which returns what was refused. */
-function requests(conversation: string, token: string, url = server.url) {
+function requests(conversation: string, token: string, url = host.server.url) {
   const posted: string[] = [];
   const refused: string[] = [];
   let isStopped = false;
@@ -144,25 +87,14 @@ function requests(conversation: string, token: string, url = server.url) {
 }
 
 describe("stoa upgrade", () => {
-  afterEach(async () => {
-    for (const one of members.splice(0)) one.close();
-    for (const pid of processes) {
-      try {
-        process.kill(pid, "SIGKILL");
-      } catch {
-        // It has ended.
-      }
-    }
-    processes.clear();
-    await server.child.exited;
-  });
+  afterEach(() => host.end());
 
   test("replaces the server while a call, a chat and requests go on, and ends the older process with its last call", async () => {
     await start();
     const { roomId, ada, ben } = await call();
-    const chat = await server.conversation("open", "alice");
-    const alice = await server.member("alice", chat);
-    const { body: token } = await server.call("POST", "/v1/chat/tokens", { userId: "alice" });
+    const chat = await host.server.conversation("open", "alice");
+    const alice = await host.server.member("alice", chat);
+    const { body: token } = await host.server.call("POST", "/v1/chat/tokens", { userId: "alice" });
     const load = requests(chat, token.token);
     await until(() => load.posted.length > 20);
     ben.longestGapMs = 0;
@@ -175,7 +107,7 @@ describe("stoa upgrade", () => {
     const gapMs = ben.longestGapMs;
     await until(() => alice.client.closeCode !== null);
     expect(alice.client.closeCode).toBe(4500);
-    const back = await server.member("alice", chat, { since: alice.ack.seq ?? 0 });
+    const back = await host.server.member("alice", chat, { since: alice.ack.seq ?? 0 });
     expect(back.ack.type).toBe("ack");
     for (const one of [ada, ben]) {
       expect(one.of("bye")).toMatchObject([{ reason: "restart", action: "resume" }]);
@@ -188,7 +120,7 @@ describe("stoa upgrade", () => {
     await until(() => load.posted.length > posted + 20);
     expect((await load.stop()).slice(0, 3)).toEqual([]);
     const path = `/v1/chat/conversations/${chat}/messages?limit=1000`;
-    const { body: history } = await server.call("GET", path, undefined, token.token);
+    const { body: history } = await host.server.call("GET", path, undefined, token.token);
     expect(history.data.map(({ text }: Body) => text).sort()).toEqual([...load.posted].sort());
     console.log(`upgrade: longest gap of media ${Math.round(gapMs)} ms, ${load.posted.length} requests`);
     expect(gapMs).toBeLessThan(1_000);
@@ -196,30 +128,30 @@ describe("stoa upgrade", () => {
     // A new room is on the newer process, at the same media port.
     const fresh = await call();
     expect(fresh.ben.client.ack).toMatchObject({ serverName: "local" });
-    const { body: calls } = await server.call("GET", `/v1/rooms/${roomId}/participants`);
+    const { body: calls } = await host.server.call("GET", `/v1/rooms/${roomId}/participants`);
     expect((calls.data ?? calls).map(({ identity }: Body) => identity).sort()).toEqual(["ada", "ben"]);
     const cyd = await member(roomId, "cyd");
     await cyd.watch("ada");
     for (const one of [ada, ben, cyd]) await one.client.leave();
-    expect(await server.child.exited).toBe(0);
-    expect(readdirSync(join(dataDir, "older"))).toEqual([]);
+    expect(await host.server.child.exited).toBe(0);
+    expect(readdirSync(join(host.dataDir, "older"))).toEqual([]);
     await fresh.ben.receives();
-    expect((await server.call("GET", "/healthz")).status).toBe(200);
+    expect((await host.server.call("GET", "/healthz")).status).toBe(200);
   });
 
   test("keeps what an encoder sends by WHIP, and a player that watches by WHEP over TCP", async () => {
     await start();
-    const { id: roomId } = (await server.call("POST", "/v1/rooms", { name: crypto.randomUUID() })).body;
+    const { id: roomId } = (await host.server.call("POST", "/v1/rooms", { name: crypto.randomUUID() })).body;
     const open = async (kind: "whip" | "whep", openSocket?: typeof tcpPeerSocket) => {
       const permissions = { publish: kind === "whip", subscribe: true };
-      const { body } = await server.call("POST", `/v1/rooms/${roomId}/rtc-tokens`, {
+      const { body } = await host.server.call("POST", `/v1/rooms/${roomId}/rtc-tokens`, {
         participantIdentity: kind,
         permissions,
       });
       const headers = { authorization: `Bearer ${body.token}`, "content-type": "application/sdp" };
       let location = "";
       const negotiate = async ({ sdp }: { sdp: string }) => {
-        const response = await fetch(`${server.url}/${kind}/${roomId}`, { method: "POST", headers, body: sdp });
+        const response = await fetch(`${host.server.url}/${kind}/${roomId}`, { method: "POST", headers, body: sdp });
         location = response.headers.get("location") ?? "";
         return { sdp: await response.text(), tracks: [] };
       };
@@ -234,7 +166,7 @@ describe("stoa upgrade", () => {
         ...(openSocket ? { openSocket } : {}),
       });
       await peer.connect(undefined, undefined);
-      return { peer, end: () => fetch(new URL(location, server.url), { method: "DELETE", headers }) };
+      return { peer, end: () => fetch(new URL(location, host.server.url), { method: "DELETE", headers }) };
     };
     const encoder = await open("whip");
     const source = new RtpSource({ ssrc: 7, payloadType: 96, mid: "0" });
@@ -247,21 +179,21 @@ describe("stoa upgrade", () => {
     await receives();
     expect((await upgrade()).code).toBe(0);
     await receives();
-    const { body } = await server.call("GET", `/v1/rooms/${roomId}/participants`);
+    const { body } = await host.server.call("GET", `/v1/rooms/${roomId}/participants`);
     expect((body.data ?? body).map(({ identity }: Body) => identity).sort()).toEqual(["whep", "whip"]);
     clearInterval(sending);
     for (const one of [player, encoder]) {
       expect((await one.end()).status).toBe(204);
       one.peer.close();
     }
-    expect(await server.child.exited).toBe(0);
+    expect(await host.server.child.exited).toBe(0);
   });
 
   test("goes on recording into the same files, and the newer process completes them", async () => {
     await start();
     const { roomId, ada, ben } = await call();
-    const recording = async (method: string, path: string) => (await server.call(method, path)).body;
-    const { id } = (await server.call("POST", `/v1/rooms/${roomId}/recordings`, {})).body;
+    const recording = async (method: string, path: string) => (await host.server.call(method, path)).body;
+    const { id } = (await host.server.call("POST", `/v1/rooms/${roomId}/recordings`, {})).body;
     const bytes = async () => (await recording("GET", `/v1/recordings/${id}`)).files[0]?.bytes ?? 0;
     await until(async () => (await bytes()) > 1_000);
     const before = await recording("GET", `/v1/recordings/${id}`);
@@ -284,10 +216,10 @@ describe("stoa upgrade", () => {
     console.log(`upgrade: ${packets.length} recorded frames, longest gap ${longestGap} ms`);
     expect(longestGap).toBeLessThan(1_000);
     expect(times.at(-1)).toBeGreaterThan(before.files[0].durationMs);
-    const { id: second } = (await server.call("POST", `/v1/rooms/${roomId}/recordings`, {})).body;
+    const { id: second } = (await host.server.call("POST", `/v1/rooms/${roomId}/recordings`, {})).body;
     await until(async () => ((await recording("GET", `/v1/recordings/${second}`)).files[0]?.bytes ?? 0) > 1_000);
     for (const one of [ada, ben]) await one.client.leave();
-    expect(await server.child.exited).toBe(0);
+    expect(await host.server.child.exited).toBe(0);
     const last = await recording("POST", `/v1/recordings/${second}/stop`);
     expect(last).toMatchObject({ status: "READY", files: [{ identity: "ada" }] });
   });
@@ -300,7 +232,7 @@ describe("stoa upgrade", () => {
       renameSync(`${installed}.new`, installed);
     };
     install();
-    await startProgram([installed]);
+    await host.startProgram([installed]);
     const { ben } = await call();
     install();
     expect(await upgrade()).toMatchObject({ code: 0, err: "" });
@@ -312,7 +244,7 @@ describe("stoa upgrade", () => {
     expect(await upgrade()).toMatchObject({ code: 0, err: "" });
     await ben.resume();
     await ben.receives();
-    expect(existsSync(join(dataDir, "older", `${server.child.pid}.json`))).toBe(true);
+    expect(existsSync(join(host.dataDir, "older", `${host.server.child.pid}.json`))).toBe(true);
   });
 
   test("moves the rooms that are left after UPGRADE_DRAIN_MINUTES to the newer process", async () => {
@@ -326,8 +258,8 @@ describe("stoa upgrade", () => {
       const back = await member(roomId, "ada");
       expect(back.client.ack).toMatchObject({ serverName: "local" });
     }
-    expect(await server.child.exited).toBe(0);
-    expect((await server.call("GET", "/healthz")).status).toBe(200);
+    expect(await host.server.child.exited).toBe(0);
+    expect((await host.server.call("GET", "/healthz")).status).toBe(200);
   });
 
   test("hands over the https port, and finishes what was begun on connections to the older process", async () => {
@@ -335,8 +267,8 @@ describe("stoa upgrade", () => {
     const port = freePort();
     await start("--tls-cert", cert, "--tls-key", key, "--edge-port", String(port));
     const { ben } = await call();
-    const chat = await server.conversation("open", "alice");
-    const { body: token } = await server.call("POST", "/v1/chat/tokens", { userId: "alice" });
+    const chat = await host.server.conversation("open", "alice");
+    const { body: token } = await host.server.call("POST", "/v1/chat/tokens", { userId: "alice" });
     const load = requests(chat, token.token, `https://127.0.0.1:${port}`);
     await until(() => load.posted.length > 20);
     const { code, err } = await upgrade();
@@ -356,7 +288,7 @@ describe("stoa upgrade", () => {
     expect(code).toBe(1);
     expect(err).toStartWith("stoa: the server was not upgraded: ");
     expect(note().pid).toBe(pid);
-    expect((await server.call("GET", "/healthz")).status).toBe(200);
+    expect((await host.server.call("GET", "/healthz")).status).toBe(200);
     await ben.receives();
     expect(ben.of("bye")).toEqual([]);
   });
@@ -370,7 +302,7 @@ describe("stoa upgrade", () => {
     expect(note().pid).not.toBe(older);
     expect(await ben.resume()).toMatchObject({ mode: "resumed", serverName: `local.${older}` });
     await ben.receives();
-    expect((await server.call("GET", `/v1/rooms/${roomId}`)).status).toBe(200);
+    expect((await host.server.call("GET", `/v1/rooms/${roomId}`)).status).toBe(200);
   });
 
   test("starts the newer process again when it is killed, and keeps the calls; both end with the service", async () => {
@@ -385,26 +317,22 @@ describe("stoa upgrade", () => {
     expect(await ben.resume()).toMatchObject({ mode: "resumed", serverName: `local.${older}` });
     await ben.receives();
     await until(() => note().pid !== killed);
-    processes.add(note().pid);
+    host.adopt();
     process.kill(note().pid, "SIGTERM");
-    expect(await server.child.exited).toBe(0);
+    expect(await host.server.child.exited).toBe(0);
   });
 
   /** The shell has the id that systemd would tell, and keeps it. */
   async function startService(...variables: string[]): Promise<void> {
-    dataDir = mkdtempSync(join(work, "data-"));
-    cpSync(join(work, "prepared"), dataDir, { recursive: true });
-    cpSync(keyPath(join(work, "prepared")), keyPath(dataDir));
     const asService = ["sh", "-c", `SYSTEMD_EXEC_PID=$$ ${variables.join(" ")} exec "$@"`, "sh", ...PROGRAM];
-    server = await served(dataDir, OPTIONS, asService);
-    processes.add(server.child.pid);
+    await host.startProgram(asService);
   }
 
   test("says of a service of systemd, which would end with its first process, that it has to be restarted", async () => {
     await startService();
     const { code, err } = await upgrade();
     expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining("systemd ends the service") });
-    expect((await server.call("GET", "/healthz")).status).toBe(200);
+    expect((await host.server.call("GET", "/healthz")).status).toBe(200);
   });
 
   test("tells systemd which process is the main one", async () => {
@@ -424,7 +352,7 @@ describe("stoa upgrade", () => {
       await ben.receives();
       process.kill(newer, "SIGKILL");
       await until(() => note().pid !== newer);
-      processes.add(note().pid);
+      host.adopt();
       const messages: string[] = [];
       await until(() => messages.push(...systemd.messages()) > 0);
       expect(messages).toEqual([`MAINPID=${note().pid}`]);
@@ -435,9 +363,9 @@ describe("stoa upgrade", () => {
 
   test("needs a running server", async () => {
     await start();
-    server.child.kill("SIGTERM");
-    await server.child.exited;
-    const { code, err } = await stoa(["upgrade", "--data-dir", dataDir]);
-    expect({ code, err }).toEqual({ code: 1, err: `stoa: no server is running on ${dataDir}.\n` });
+    host.server.child.kill("SIGTERM");
+    await host.server.child.exited;
+    const { code, err } = await stoa(["upgrade", "--data-dir", host.dataDir]);
+    expect({ code, err }).toEqual({ code: 1, err: `stoa: no server is running on ${host.dataDir}.\n` });
   });
 });
