@@ -3,8 +3,10 @@ import { createApp } from "./app.ts";
 import { nodeSecret } from "./cluster/cluster.ts";
 import { measureCluster } from "./cluster/maintenance.ts";
 import type { LeaderOptions } from "./cluster/member.ts";
+import { STOPPED } from "./features/egress/egress.ts";
 import type { HandedOverRecordings } from "./features/recordings/active-recordings.ts";
 import { endRelays, turnSecret } from "./features/rooms/ice-servers.ts";
+import type { HandedOverInputs } from "./gateways/livekit/ingress/ingresses.ts";
 import type { Config } from "./kernel/config/index.ts";
 import { type DataLock, lockData } from "./kernel/data-directory/data-lock.ts";
 import { setInstallationValue } from "./kernel/data-directory/installation.ts";
@@ -34,7 +36,14 @@ import { openMedia, startLocalMedia } from "./nodes/local-media.ts";
 import { createMediaNodes } from "./nodes/media-nodes.ts";
 import { ownControlPlane } from "./nodes/node-reporter.ts";
 import type { ParticipantRecords } from "./nodes/node-server.ts";
-import { olderName, olderProcesses, type RemainingNode, serveRemaining } from "./nodes/older-process.ts";
+import {
+  type KeptEvents,
+  keepRecordingEvents,
+  olderName,
+  olderProcesses,
+  type RemainingNode,
+  serveRemaining,
+} from "./nodes/older-process.ts";
 import { relayedClients } from "./nodes/relayed-events.ts";
 import { connectRemoteNodes } from "./nodes/remote-nodes.ts";
 import { databaseCheck } from "./ops/backup/check-schedule.ts";
@@ -55,6 +64,8 @@ export type RunningServer = {
   tlsPort: number | null;
   /** Whether a newer process may listen on the ports of HTTP and TLS, too. */
   share(isShared: boolean): boolean;
+  /** Completes the files of live compositions, which do not continue in a newer process, and refuses new ones. */
+  endCompositions(): Promise<void>;
   /** Leaves everything but the calls that it has to a newer process; `stop` ends those as well. */
   handOver(ports: SharedPort[]): Promise<HandedOver>;
   /** Drains for at most `graceMs`, then closes the remaining connections. */
@@ -64,6 +75,8 @@ export type RunningServer = {
 export type HandedOver = {
   requests: HeldRequests;
   node: RemainingNode;
+  /** What the newer process continues itself. */
+  inputs: HandedOverInputs;
   /** The newer process has answered all requests that were made before it came; downloads that run may go on. */
   stopListening(): void;
 };
@@ -147,7 +160,8 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   services.rtcSessions.calls.log.recover();
   await services.recordings.recover(older.length > 0);
   await services.egresses.recover();
-  await services.livekitClients.ingresses.recover();
+  const { inputs = { encoders: [], urls: [] } } = succeeds ?? {};
+  await services.livekitClients.ingresses.recover(inputs);
   services.livekitClients.agents.restore();
   lifecycle.started("empty rooms", services.emptyRooms.start());
   const drainMs = config.UPGRADE_DRAIN_MINUTES * 60_000;
@@ -199,6 +213,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   await remoteNodes.settled;
   await services.rtcSessions.calls.log.settle();
   if (older.length > 0) await services.recordings.settle(older.flatMap(({ recordings = [] }) => recordings));
+  services.livekitClients.adopt(inputs);
   lifecycle.started("calls", services.rtcSessions.calls.log.start());
 
   let tls: RunningTls | null = null;
@@ -251,20 +266,26 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   readiness.add("media", () => (cluster?.isLogUnreachable() ? null : agent.problem()));
   lifecycle.started("media agent", agent.stop);
   let records: ParticipantRecords = new Map();
-  lifecycle.started("rtc sockets", (reason) => {
+  lifecycle.started("rtc sockets", async (reason) => {
     if (reason !== HANDOVER) services.signaling.drain();
-    else records = services.signaling.handOver(config.SFU_NODE_NAME, olderName(config.SFU_NODE_NAME));
+    else records = await services.signaling.handOver(config.SFU_NODE_NAME, olderName(config.SFU_NODE_NAME));
   });
   lifecycle.started("chat sockets", (_reason, deadline) => services.chat.sockets.drain(deadline));
 
   // Recordings stop first, because files can be completed only while their rooms are open.
   let recordings: HandedOverRecordings = new Map();
+  let kept: KeptEvents | null = null;
   lifecycle.started("recordings", async (reason) => {
-    if (reason === HANDOVER) recordings = await services.recordings.handOver();
-    else await services.recordings.stopAll();
+    if (reason !== HANDOVER) return services.recordings.stopAll();
+    kept = keepRecordingEvents(media.node);
+    recordings = await services.recordings.handOver(config.SFU_NODE_NAME);
   });
-  lifecycle.started("egresses", () => services.egresses.stopAll());
-  lifecycle.started("ingress", () => services.livekitClients.urlSources.stopAll());
+  lifecycle.started("egresses", () => services.egresses.stopAll(STOPPED));
+  let leftInputs: HandedOverInputs = { encoders: [], urls: [] };
+  lifecycle.started("ingress", (reason) => {
+    if (reason === HANDOVER) leftInputs = services.livekitClients.handOver();
+    else services.livekitClients.urlSources.stopAll();
+  });
   lifecycle.started("forwards", () => services.livekitClients.forwards.stopAll());
 
   isStarted = true;
@@ -291,12 +312,14 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
     httpPort: upstreamPort,
     tlsPort: tls?.multiplexer.port ?? null,
     share: (isShared) => listener.share(isShared) && (tls?.share(isShared) ?? true),
+    endCompositions: () => services.egresses.stopAll("The server was upgraded while it was composing. Start it again."),
     async handOver(ports) {
       const requests = listener.hold();
       await requests.othersFinished(now() + BEGUN_REQUESTS_MS);
       await lifecycle.handOver(HANDOVER, now() + HANDOVER_MS);
       const node = serveRemaining({
         ...{ dataDir: config.DATA_DIR, media: media.node, ports, recordings, records, now: now(), log },
+        kept: kept ?? keepRecordingEvents(media.node),
         ownName: config.SFU_NODE_NAME,
         name: olderName(config.SFU_NODE_NAME),
       });
@@ -305,7 +328,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
         void listener.stop(now() + DOWNLOADS_MS);
         void tls?.stopListening();
       };
-      return { requests, node, stopListening };
+      return { requests, node, inputs: leftInputs, stopListening };
     },
     stop: (reason, graceMs = 30_000) => lifecycle.stop(reason, now() + graceMs),
   };

@@ -1,5 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { HandedOverInputs } from "../gateways/livekit/ingress/ingresses.ts";
 import { assetFolder } from "../kernel/assets.ts";
 import type { Config } from "../kernel/config/index.ts";
 import { createKeyring } from "../kernel/crypto/secrets.ts";
@@ -55,7 +56,14 @@ export type LeaderOptions = RuntimeOptions & {
   /** Whether this process hands over to a newer one when an upgrade is requested. */
   upgrades?: boolean;
   /** The media workers listen already, beside those of the older process that this one succeeds, at its ports. */
-  succeeds?: { media: OpenedMedia; plan: TlsPlan | null; httpPort: number; tlsPort: number | null };
+  succeeds?: {
+    media: OpenedMedia;
+    plan: TlsPlan | null;
+    httpPort: number;
+    tlsPort: number | null;
+    /** Absent when the older process has an earlier version. */
+    inputs?: HandedOverInputs;
+  };
   /** Awaited when everything is ready except the port, which the standby server holds until then. */
   beforeListening?: () => Promise<void>;
 };

@@ -1,6 +1,6 @@
 /** The media node's end of the protocol with its control plane (remote-protocol.ts). */
 import type { Log } from "../kernel/log.ts";
-import { createReplayRing } from "../kernel/socket/replay-ring.ts";
+import { createReplayRing, type ReplayRing } from "../kernel/socket/replay-ring.ts";
 import type { Socket } from "../kernel/socket/sockets.ts";
 import type { StartRecording } from "../protocol/media/recording.ts";
 import type { OpenedLink } from "../protocol/media/relay.ts";
@@ -44,19 +44,21 @@ type NodeServerParts = {
   links?: () => OpenedLink[];
   /** The records of the participants that are on the node already, by room. */
   records?: Iterable<[roomId: string, Map<string, string>]>;
+  /** Events about recordings from before, which the first control plane gets, too. */
+  missed?: ReplayRing;
 };
 
-const newRing = () => createReplayRing(NODE_RING_FRAMES, { keptCharacters: NODE_RING_CHARACTERS });
+export const newRing = () => createReplayRing(NODE_RING_FRAMES, { keptCharacters: NODE_RING_CHARACTERS });
 
 export function createNodeServer(
   node: MediaNode,
   log: Log,
-  { media, recordings, links, records: present = [] }: NodeServerParts = {},
+  { media, recordings, links, records: present = [], missed = newRing() }: NodeServerParts = {},
 ): NodeServer {
   const records: ParticipantRecords = new Map();
   for (const [roomId, room] of present) records.set(roomId, room);
   let session = "";
-  let ring = newRing();
+  let ring = missed;
   let lastCall = 0;
   let connection: Socket | null = null;
   /** Null until the welcome has been sent; until then events wait in the ring. */
@@ -65,7 +67,8 @@ export function createNodeServer(
   node.onEvent((event) => {
     forgetLost(event);
     recordings?.onEvent(event);
-    push({ type: "event", event });
+    // The first control plane learns everything else from the rooms as they are.
+    if (session !== "" || "recordingId" in event) push({ type: "event", event });
   });
 
   function push(body: NodePush): void {
@@ -123,8 +126,8 @@ export function createNodeServer(
   async function welcome(socket: Socket, ref: SessionRef): Promise<void> {
     const known = ref.session === session ? ring.since(ref.lastSeq) : null;
     if (!known) {
+      if (session !== "") ring = newRing();
       session = ref.session;
-      ring = newRing();
       lastCall = 0;
     }
     const rooms = known ? [] : await snapshots();

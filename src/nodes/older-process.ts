@@ -7,9 +7,10 @@ import { join } from "node:path";
 import { isRunning } from "../kernel/data-directory/data-lock.ts";
 import { writeDurably } from "../kernel/durable-file.ts";
 import type { Log } from "../kernel/log.ts";
+import type { ReplayRing } from "../kernel/socket/replay-ring.ts";
 import type { SharedPort } from "../sfu/transport/port-sharing/port-sharing.ts";
 import type { EmbeddedMedia } from "./embedded-media.ts";
-import { createNodeServer, type ParticipantRecords } from "./node-server.ts";
+import { createNodeServer, newRing, type ParticipantRecords } from "./node-server.ts";
 import { serveNode } from "./node-server-http.ts";
 
 export type OlderProcess = {
@@ -67,6 +68,17 @@ export type RemainingNode = {
   stop(): Promise<void>;
 };
 
+/** Keeps what the recordings of this process make from now on, until `serveRemaining`. */
+export function keepRecordingEvents(media: EmbeddedMedia): KeptEvents {
+  const ring = newRing();
+  const stop = media.onEvent((event) => {
+    if ("recordingId" in event) ring.add(JSON.stringify({ type: "event", event }));
+  });
+  return { ring, stop };
+}
+
+export type KeptEvents = { ring: ReplayRing; stop(): void };
+
 type RemainingOptions = {
   dataDir: string;
   /** The name of the older process, from `olderName`. */
@@ -75,6 +87,8 @@ type RemainingOptions = {
   ports: SharedPort[];
   /** The nodes that write each recording, under the names that this process has for them. */
   recordings: ReadonlyMap<string, ReadonlySet<string>>;
+  /** What they have made since. */
+  kept: KeptEvents;
   ownName: string;
   records: ParticipantRecords;
   now: number;
@@ -83,7 +97,7 @@ type RemainingOptions = {
 
 /** Makes the media workers of this process available to the newer one. */
 export function serveRemaining(options: RemainingOptions): RemainingNode {
-  const { dataDir, name, ownName, media, ports, recordings, records, now, log } = options;
+  const { dataDir, name, ownName, media, ports, recordings, kept, records, now, log } = options;
   const secret = crypto.randomUUID() + crypto.randomUUID();
   const running = new Set([...recordings].flatMap(([id, nodes]) => (nodes.has(ownName) ? [id] : [])));
   media.onEvent((event) => {
@@ -93,7 +107,8 @@ export function serveRemaining(options: RemainingOptions): RemainingNode {
   });
   // Without `links` no other node shares the rooms: a link needs ports that belong to one process. Recordings are written
   // where the newer process says, which has the same disk.
-  const node = createNodeServer(media, log, { records });
+  kept.stop();
+  const node = createNodeServer(media, log, { records, missed: kept.ring });
   const http = serveNode(node, { hostname: "127.0.0.1", port: 0, secret, problem: () => null });
   const internalUrl = `http://127.0.0.1:${http.server.port}`;
   const found = { pid: process.pid, name, internalUrl, secret, ports, handedOverAt: now };

@@ -1,12 +1,13 @@
 /** What the older and the newer process of an upgrade tell each other over the channel between parent and child. */
+import type { HandedOverInputs } from "../gateways/livekit/ingress/ingresses.ts";
 import type { LoopbackTransport } from "../kernel/net/loopback-transport.ts";
 import type { SharedPort } from "../sfu/transport/port-sharing/port-sharing.ts";
 
 export type ToNewer =
   /** The newer process checks the data and the settings, and binds the media ports. */
   | { type: "check"; httpPort: number; tlsPort: number | null; ports: SharedPort[] }
-  /** The data and the calls are the newer process's. */
-  | { type: "released" };
+  /** The data and the calls are the newer process's. Earlier versions leave no `inputs`. */
+  | { type: "released"; inputs?: HandedOverInputs };
 
 export type ToOlder =
   | { type: "ready"; version: string }

@@ -34,8 +34,8 @@ export async function takeOver({ config, log, threads, start }: Deps): Promise<R
     const relayed = plan?.tables.udp.memory;
     const media = await openMedia({ config, log }, { threads, relayed, succeeds: ports });
     send({ type: "ready", version: VERSION });
-    await next("released");
-    const server = await start({ media, plan, httpPort, tlsPort });
+    const { inputs } = await next("released");
+    const server = await start({ media, plan, httpPort, tlsPort, inputs });
     if (server.loopback) send({ type: "serving", version: VERSION, loopback: server.loopback });
     return server;
   } catch (error) {

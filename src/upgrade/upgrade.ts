@@ -1,4 +1,5 @@
 /** The older process of an upgrade: it starts the newer one, hands over to it and keeps its calls until they end. */
+import type { HandedOverInputs } from "../gateways/livekit/ingress/ingresses.ts";
 import type { Config } from "../kernel/config/index.ts";
 import type { LoopbackTransport } from "../kernel/net/loopback-transport.ts";
 import { programPath } from "../kernel/own-command.ts";
@@ -15,6 +16,8 @@ const SERVES_WITHIN_MS = 10 * 60_000;
 /** Connections that were being opened when the newer process came, and requests that it answers slowly. */
 const FORWARD_MS = 5_000;
 const CHECK_EVERY_MS = 500;
+/** Their files are completed and uploaded. */
+const COMPOSITIONS_END_WITHIN_MS = 60_000;
 /** After UPGRADE_DRAIN_MINUTES the newer process moves what is left, room by room. */
 const MOVED_WITHIN_MS = 2 * 60_000;
 /** Without a newer process nobody can join, leave or end the calls. */
@@ -54,6 +57,7 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
       await keepAll();
       throw error;
     });
+    await Promise.race([server.endCompositions(), Bun.sleep(COMPOSITIONS_END_WITHIN_MS)]);
     const leftover = (err: unknown) => log.warn({ err }, "upgrade: a task from before the handover failed");
     process.on("uncaughtException", leftover).on("unhandledRejection", leftover);
     const handingOver = server.handOver(shared.ports).then((handedOver) => handOverTo(newer, shared, handedOver));
@@ -77,16 +81,17 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
 
   async function handOverTo(newer: Newer, shared: Shared, handedOver: HandedOver): Promise<void> {
     let failure: string | null = null;
-    const serving = await newer.release().catch(async (err: Error) => {
+    const { inputs } = handedOver;
+    const serving = await newer.release(inputs).catch(async (err: Error) => {
       log.error({ err }, "upgrade: the newer process failed, this version continues");
       try {
-        const own = await startServing(command(null), shared);
+        const own = await startServing(command(null), shared, inputs);
         failure = err.message;
         return own;
       } catch (own) {
         // The newer process may have migrated the data before it failed.
         log.error({ err: own }, "upgrade: this version cannot continue, starting the newer one again");
-        return startServing(newer.program, shared);
+        return startServing(newer.program, shared, inputs);
       }
     });
     handedOver.requests.forwardTo(serving.loopback);
@@ -96,9 +101,9 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
     await remain(handedOver, serving, shared);
   }
 
-  async function startServing(program: string[], shared: Shared): Promise<Serving> {
+  async function startServing(program: string[], shared: Shared, inputs: HandedOverInputs): Promise<Serving> {
     const newer = await startNewer(program, shared);
-    return newer.release();
+    return newer.release(inputs);
   }
 
   function serves({ pid, version }: Serving): void {
@@ -120,7 +125,7 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
   }
 
   /** Until the calls have ended. The newer process is a child of this one, whose supervisor does not notice its end. */
-  async function remain({ node, stopListening }: HandedOver, first: Serving, shared: Shared): Promise<void> {
+  async function remain({ node, inputs, stopListening }: HandedOver, first: Serving, shared: Shared): Promise<void> {
     const endsAt = performance.now() + config.UPGRADE_DRAIN_MINUTES * 60_000 + MOVED_WITHIN_MS;
     const startedAtMs = performance.now();
     let serving = first;
@@ -129,7 +134,7 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
     for (; performance.now() < endsAt; await Bun.sleep(CHECK_EVERY_MS)) {
       if (serving.hasCrashed()) {
         log.error({ pid: serving.pid }, "upgrade: the newer process crashed, starting it again");
-        serving = await startServing(serving.program, shared);
+        serving = await startServing(serving.program, shared, inputs);
         serves(serving);
       }
       if (node.connected) connectedAt = performance.now();
@@ -164,7 +169,7 @@ type Shared = { httpPort: number; tlsPort: number | null; ports: SharedPort[] };
 type Newer = {
   program: string[];
   /** Lets go of the data; resolves when the process serves. */
-  release(): Promise<Serving>;
+  release(inputs: HandedOverInputs): Promise<Serving>;
 };
 
 type Serving = {
@@ -213,8 +218,8 @@ async function startNewer(program: string[], shared: Shared): Promise<Newer> {
   await within(answers.ready.promise, CHECKED_WITHIN_MS);
   return {
     program,
-    async release() {
-      send({ type: "released" });
+    async release(inputs) {
+      send({ type: "released", inputs });
       const { version, loopback } = await within(answers.serving.promise, SERVES_WITHIN_MS);
       child.disconnect();
       child.unref();

@@ -57,7 +57,7 @@ const KEPT_DAYS = 30;
 const DISK_EVERY_MS = 10_000;
 const FILES_FULL =
   "The files of the project's live compositions have reached EGRESS_MAX_BYTES_PER_PROJECT. Remove some.";
-const STOPPED = "The server stopped while it was composing.";
+export const STOPPED = "The server stopped while it was composing.";
 
 /** `spareBytes` is how much the project's files could grow when it began. */
 type Reservation = { projectId: string; outputs: readonly PlannedOutput[]; spareBytes: number };
@@ -72,6 +72,7 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
   /** Those that begin, run or complete their files: they take space, a core and a connection. */
   const reservations = new Map<string, Reservation>();
   const watch = createRoomWatch(runtime, { nodes, liveRooms });
+  let isEnding = false;
   metrics.gaugeOf("stoa_egresses_running", "Live compositions at this moment", () => running.size);
   const failures = metrics.counter("stoa_egresses_ended_total", "Ended live compositions by status", ["status"]);
 
@@ -100,6 +101,7 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
   const current = (row: EgressRow): EgressRow => store.get(row.id) ?? row;
 
   function requirePossible(room: RoomRow, { outputs }: EgressRequest): string {
+    if (isEnding) throw new ApiError("SVC_SHUTTING_DOWN");
     const ffmpeg = findFfmpeg();
     if (ffmpeg === null)
       throw new ApiError("SVC_COMPOSER_UNAVAILABLE", "Live compositions need ffmpeg, which is not installed here.");
@@ -392,9 +394,10 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
 
     prune: (): Promise<void> => write((unit) => void store.removeEnded(unit, now() - KEPT_DAYS * DAY_MS)),
 
-    async stopAll(): Promise<void> {
+    async stopAll(error: string): Promise<void> {
+      isEnding = true;
       stopWithoutSpace();
-      for (const egress of running.values()) egress.stop({ status: "ABORTED", error: STOPPED });
+      for (const egress of running.values()) egress.stop({ status: "ABORTED", error });
       while (running.size > 0 || endings.size > 0) {
         await Promise.all(endings);
         await new Promise<void>((resolve) => void timers.after(50, resolve));

@@ -112,8 +112,9 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
     recording.servers.add(serverName);
     const { id, roomId, startedAt, audioOnly } = recording;
     const parts = isLiveStream(roomId);
+    const continues = hls.takeContinued(id);
     const request = { roomId, recordingId: id, directory: folder.of(id), startedAtMs: startedAt, audioOnly };
-    node.startRecording({ ...request, parts, feed: parts && hls.transcodes }).catch((err: Error) => {
+    node.startRecording({ ...request, parts, feed: parts && hls.transcodes, continues }).catch((err: Error) => {
       log.error({ err, recordingId: id }, "recordings: media node did not start a recording");
       fail(recording, err.message);
     });
@@ -342,13 +343,15 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
      * Leaves the recordings to a newer process of this server while the media nodes continue to write them. Returns the
      * nodes of each recording, by its id.
      */
-    async handOver(): Promise<HandedOverRecordings> {
+    async handOver(ownServer: string): Promise<HandedOverRecordings> {
       isHandedOver = true;
       const nodesOf = new Map([...byRoom.values()].map(({ id, servers }) => [id, servers]));
       const ids = [...nodesOf.keys()];
       for (const { cancelLimit } of byRoom.values()) cancelLimit();
       byRoom.clear();
-      await Promise.all(ids.map((id) => hls.handOver(id)));
+      // Other nodes keep nothing of what they make until the newer process has reached them.
+      const isOwn = (servers: ReadonlySet<string>) => servers.size === 1 && servers.has(ownServer);
+      await Promise.all([...nodesOf].map(([id, servers]) => hls.handOver(id, isOwn(servers))));
       await write((unit) => {
         for (const id of ids) timeline.flush(unit, id);
       });

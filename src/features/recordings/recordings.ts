@@ -129,9 +129,9 @@ export function createRecordings(runtime: Runtime, deps: Deps) {
       await Promise.all([active.stopAll(), composer.cancelAll()]);
       await locations.stop();
     },
-    /** Leaves running recordings to a newer process. */
-    async handOver(): Promise<HandedOverRecordings> {
-      const [left] = await Promise.all([active.handOver(), composer.cancelAll()]);
+    /** Leaves running recordings to a newer process; `ownServer` is the node of this one. */
+    async handOver(ownServer: string): Promise<HandedOverRecordings> {
+      const [left] = await Promise.all([active.handOver(ownServer), composer.cancelAll()]);
       await locations.stop();
       return left;
     },

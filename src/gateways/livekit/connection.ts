@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import {
+  ClientInfo,
   ClientInfo_SDK,
   Codec,
   DisconnectReason,
@@ -24,7 +25,7 @@ import type { Agents } from "./agents/agents.ts";
 import { dispatchesInToken } from "./agents/dispatch.ts";
 import { type JoinParameters, sdkName } from "./join-request.ts";
 import type { LivekitSessions } from "./livekit-session.ts";
-import { LivekitSession, MAX_FRAME_BYTES } from "./livekit-session.ts";
+import { LivekitSession, type LivekitState, MAX_FRAME_BYTES } from "./livekit-session.ts";
 import { iceServers, LIVEKIT_VERSION, roomInfo, serverInfo } from "./records.ts";
 import { HttpRefusal, httpRefusalOf, NO_TOKEN, TokenRefused } from "./refusals.ts";
 import { configurationOf, roomOptionsOf } from "./room-options.ts";
@@ -154,17 +155,38 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
     const connectionId = `livekit-${runtime.ids.uuid()}`;
     const forgetDispatches = agents.expect(caller, dispatchesInToken(token.claims));
     const { session } = await join.join(caller, { connectionId }, client, isGone).finally(forgetDispatches);
-    const livekitSession = new LivekitSession({
-      ...{ runtime, signaling, details, session, client: parameters.client, mode: parameters.mode },
-      autoSubscribe: parameters.autoSubscribe,
-      isRecorder: token.grant.recorder === true,
-      row: rooms.byId,
-      tokenFor: (roomName) => signTokenFor(token, session, roomName),
-      sessionOf: sessions.of,
-    });
-    sessions.add(livekitSession);
-    return livekitSession;
+    const { client: info, mode, autoSubscribe } = parameters;
+    const isRecorder = token.grant.recorder === true;
+    return addSession(session, { client: info, mode, autoSubscribe, isRecorder }, token);
   }
+
+  type Chosen = Pick<JoinParameters, "client" | "mode" | "autoSubscribe"> & { isRecorder: boolean };
+
+  /** The token is that of the client's newest socket; null until a client resumes the session of an earlier process. */
+  function addSession(session: RtcSession, chosen: Chosen, token: LivekitToken | null, before?: LivekitState) {
+    const added = new LivekitSession({
+      ...{ runtime, signaling, details, session, ...chosen, row: rooms.byId, sessionOf: sessions.of, token },
+      tokenFor: (held, roomName) => signTokenFor(held, session, roomName),
+      ...(before && { before }),
+    });
+    sessions.add(added);
+    return added;
+  }
+
+  signaling.onAdopted((adopted) => {
+    const added = adopted.flatMap(({ session, gateway }) => {
+      const before = gateway as LivekitState;
+      try {
+        return [addSession(session, { ...before, client: ClientInfo.fromJson(before.client) }, null, before)];
+      } catch (err) {
+        // The client joins anew.
+        log.warn({ err, roomId: session.room.id }, "livekit: session of another version not continued");
+        return [];
+      }
+    });
+    // What a client has seen of the others is what they are now, until it resumes.
+    for (const { notifier } of added) notifier.others();
+  });
 
   function signTokenFor(token: LivekitToken, session: RtcSession, room: string): Promise<string> {
     const { key, claims, identity, expiresAt } = token;
@@ -244,6 +266,7 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
       const client = resumable(admitted);
       if (!client) return dismiss(null, DisconnectReason.STATE_MISMATCH, LeaveRequest_Action.RECONNECT);
       const lastMessageSeq = await lastSequence(client.session);
+      client.token = admitted.token;
       if (isClosed || client.session.link.state === "left") {
         return dismiss(null, DisconnectReason.STATE_MISMATCH, LeaveRequest_Action.RECONNECT);
       }

@@ -8,7 +8,7 @@ import type { Whip } from "../whip/whip.ts";
 import { createAgents } from "./agents/agents.ts";
 import { type ConnectionDeps, createLivekitConnections } from "./connection.ts";
 import { createForwards } from "./forwarding/forwards.ts";
-import { createIngresses } from "./ingress/ingresses.ts";
+import { createIngresses, type HandedOverInputs } from "./ingress/ingresses.ts";
 import { createUrlSources } from "./ingress/url-sources.ts";
 import { createLivekitSessions } from "./livekit-session.ts";
 import { createMatrixRtc } from "./matrix/matrix-rtc.ts";
@@ -60,6 +60,18 @@ export function createLivekitGateway(runtime: Runtime, deps: LivekitDeps) {
     ingresses,
     urlSources,
     forwards,
+    /** Leaves the inputs to a newer process of this server. */
+    handOver: (): HandedOverInputs => ({ encoders: ingresses.handOver(), urls: urlSources.handOver() }),
+
+    /** Called after `ingresses.recover`, when the sessions that earlier processes keep were found. */
+    adopt({ encoders, urls }: HandedOverInputs): void {
+      ingresses.adopt(encoders);
+      for (const { row, url } of ingresses.interrupted(urls)) {
+        ingresses.beginAgain(row.id);
+        urlSources.start(row, url);
+      }
+    },
+
     matrixRtc: createMatrixRtc(runtime, { ...deps, signToken }),
     services: {
       "livekit.RoomService": createRoomService(runtime, { ...deps, details, agents, forwards, sessionOf: sessions.of }),

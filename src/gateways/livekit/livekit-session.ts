@@ -1,3 +1,4 @@
+import type { JsonValue } from "@bufbuild/protobuf";
 import {
   type ClientInfo,
   Pong,
@@ -23,15 +24,16 @@ import type { RtcSession } from "../signaling/rtc-session.ts";
 import type { SignalingCore } from "../signaling/signaling.ts";
 import type { ConnectionMode } from "./join-request.ts";
 import { fieldsCost, frameCost } from "./message-reader.ts";
-import { type Message, type Negotiator, refOf } from "./negotiation/negotiator.ts";
+import { type Message, type Negotiator, type NegotiatorState, refOf } from "./negotiation/negotiator.ts";
 import { oneConnection } from "./negotiation/one-connection.ts";
 import { twoConnections } from "./negotiation/two-connections.ts";
-import { PublishedTracks } from "./published-tracks.ts";
+import { type PublishedState, PublishedTracks } from "./published-tracks.ts";
 import { type LivekitDetails, roomInfo } from "./records.ts";
 import { SignalNotifier } from "./signal-notifier.ts";
 import { createRequestHandler, isKeepalive, type Request, readRequest, requestReference } from "./signal-requests.ts";
-import { SubscriptionPermissions } from "./subscription-permissions.ts";
-import { TrackSelection } from "./track-selection.ts";
+import { type PermissionsState, SubscriptionPermissions } from "./subscription-permissions.ts";
+import type { LivekitToken } from "./tokens.ts";
+import { type SelectionState, TrackSelection } from "./track-selection.ts";
 
 /** Enough for the session description of a full room, which LiveKit's clients do not compress. */
 export const MAX_FRAME_BYTES = SDP_MAX_BYTES + 16_384;
@@ -41,6 +43,18 @@ const MAX_SIMULATED_SECONDS = 60;
 const TOO_MANY_REQUESTS = "too many requests; try again later";
 /** LiveKit's browser client takes two seconds to reconnect, even if it is connected sooner. */
 const DEFER_CHANGES_MS = 2_500;
+
+/** What a newer process of this server continues a session with. */
+export type LivekitState = {
+  client: JsonValue;
+  mode: ConnectionMode;
+  autoSubscribe: boolean;
+  isRecorder: boolean;
+  published: PublishedState;
+  selection: SelectionState;
+  receivers: PermissionsState;
+  negotiator: NegotiatorState;
+};
 
 type LivekitSessionDeps = {
   runtime: Runtime;
@@ -52,9 +66,12 @@ type LivekitSessionDeps = {
   autoSubscribe: boolean;
   isRecorder: boolean;
   row(roomId: string): RoomRow | undefined;
+  /** Of the client's newest socket; null until it resumes a session of an earlier process. */
+  token: LivekitToken | null;
   /** Signs a token with which this client may join another room as it is in this one. */
-  tokenFor(roomName: string): Promise<string>;
+  tokenFor(held: LivekitToken, roomName: string): Promise<string>;
   sessionOf(sessionId: string): LivekitSession | undefined;
+  before?: LivekitState;
 };
 
 /** One connected LiveKit client: its socket uses protobuf, and the room treats it like one of our own clients. */
@@ -63,11 +80,12 @@ export class LivekitSession {
   readonly client: ClientInfo;
   readonly mode: ConnectionMode;
   readonly isRecorder: boolean;
+  token: LivekitToken | null;
   readonly notifier: SignalNotifier;
   readonly published: PublishedTracks;
   readonly #selection: TrackSelection;
   readonly #negotiator: Negotiator;
-  readonly #receivers = new SubscriptionPermissions();
+  readonly #receivers: SubscriptionPermissions;
   readonly #handleRequest: (request: Request) => Promise<void>;
   readonly #spend: ReturnType<typeof createFrameBudget>;
   readonly #spendOnPings: ReturnType<typeof createFrameBudget>;
@@ -76,18 +94,21 @@ export class LivekitSession {
   #cancelDeferral: (() => void) | null = null;
 
   constructor(private readonly deps: LivekitSessionDeps) {
-    const { runtime, session, details, row } = deps;
+    const { runtime, session, details, row, before } = deps;
+    this.#receivers = new SubscriptionPermissions(before?.receivers);
     this.session = session;
     this.client = deps.client;
     this.mode = deps.mode;
     this.isRecorder = deps.isRecorder;
+    this.token = deps.token;
     const send = (message: Message) => this.send(message);
     session.publishing = {
       mayReceive: (receiver, trackId) => this.#receivers.mayReceive(receiver, trackId),
       received: (receiver, trackId) => this.#received(receiver, trackId),
     };
-    this.published = new PublishedTracks(session);
-    this.#selection = new TrackSelection(session, deps.autoSubscribe);
+    session.gatewayState = () => this.#state();
+    this.published = new PublishedTracks(session, before?.published);
+    this.#selection = new TrackSelection(session, deps.autoSubscribe, before?.selection);
     this.notifier = new SignalNotifier({
       session,
       published: this.published,
@@ -99,6 +120,7 @@ export class LivekitSession {
     this.#negotiator = negotiate({
       ...{ session, send, published: this.published, selection: this.#selection },
       node: () => this.session.site.node,
+      before: before?.negotiator,
     });
     this.#handleRequest = createRequestHandler({
       ...{ session, send, published: this.published, selection: this.#selection, notifier: this.notifier },
@@ -113,6 +135,18 @@ export class LivekitSession {
     const { SIGNALING_MAX_MESSAGES_PER_WINDOW: frames, RATE_LIMIT_WINDOW_SECONDS: seconds } = runtime.config;
     this.#spend = createFrameBudget(runtime.now, frames * FRAMES_PER_OURS, seconds);
     this.#spendOnPings = createFrameBudget(runtime.now, frames * FRAMES_PER_OURS, seconds);
+  }
+
+  #state(): LivekitState {
+    this.notifier.canResume = true;
+    const { client, mode, isRecorder } = this;
+    return {
+      ...{ client: client.toJson(), mode, isRecorder, autoSubscribe: this.deps.autoSubscribe },
+      published: this.published.state(),
+      selection: this.#selection.state(),
+      receivers: this.#receivers.state(),
+      negotiator: this.#negotiator.state(),
+    };
   }
 
   /** Makes this the client's socket. The first message is sent before any push of the room. */
@@ -314,8 +348,9 @@ export class LivekitSession {
    */
   async #moved({ room }: Extract<Push, { type: "room.moved" }>): Promise<void> {
     const { session, deps } = this;
-    const token = await deps.tokenFor(room.name);
+    if (!this.token) return deps.signaling.membership.leave(session, "moved");
     const row = deps.row(room.id);
+    const token = await deps.tokenFor(this.token, room.name);
     this.send({ case: "refreshToken", value: token });
     const info = row && { room: roomInfo(row, deps.signaling.registry.room(room.id), deps.details) };
     this.send({ case: "roomMoved", value: new RoomMovedResponse({ token, ...info }) });
@@ -385,6 +420,10 @@ export function createLivekitSessions({ bus }: Runtime) {
     of: (sessionId: string): LivekitSession | undefined => sessions.get(sessionId),
     add(session: LivekitSession): void {
       sessions.set(session.session.id, session);
+      for (const trackId of session.session.tracks.keys()) {
+        const info = session.published.find(trackId)?.info;
+        if (info) tracks.set(trackId, info);
+      }
       if (session.isRecorder) notifyRoom(session.session.room.id);
     },
   };

@@ -1,3 +1,4 @@
+import type { JsonValue } from "@bufbuild/protobuf";
 import { type AddTrackRequest, Encryption_Type, SimulcastCodecInfo, TrackInfo, TrackType } from "@livekit/protocol";
 import { mayPublish } from "../../protocol/may-publish.ts";
 import { newTrackId, trackIdOf, trackSid } from "../../protocol/media/livekit-sids.ts";
@@ -21,13 +22,42 @@ export type PublishedTrack = {
   isReceived: boolean;
 };
 
+export type PublishedState = {
+  tracks: [cid: string, track: Omit<PublishedTrack, "info"> & { info: JsonValue }][];
+  aliases: [alias: string, cid: string][];
+};
+
 /** The tracks that one client has announced, by their client ids. Their media follows in an offer. */
 export class PublishedTracks {
   readonly #byCid = new Map<string, PublishedTrack>();
   /** Tracks by their id in the session description, if it differs: Firefox generates one for each sender. */
   readonly #byAlias = new Map<string, PublishedTrack>();
 
-  constructor(private readonly session: RtcSession) {}
+  constructor(
+    private readonly session: RtcSession,
+    before: PublishedState = { tracks: [], aliases: [] },
+  ) {
+    for (const [cid, { info, ...track }] of before.tracks) {
+      // A track and its backup have the same record.
+      const known = this.find(track.trackId)?.info;
+      this.#byCid.set(cid, { ...track, info: known ?? TrackInfo.fromJson(info) });
+    }
+    for (const [alias, cid] of before.aliases) {
+      const track = this.#byCid.get(cid);
+      if (track) this.#byAlias.set(alias, track);
+    }
+  }
+
+  state(): PublishedState {
+    const cids = new Map([...this.#byCid].map(([cid, track]) => [track, cid]));
+    return {
+      tracks: [...this.#byCid].map(([cid, track]) => [cid, { ...track, info: track.info.toJson() }]),
+      aliases: [...this.#byAlias].flatMap(([alias, track]) => {
+        const cid = cids.get(track);
+        return cid === undefined ? [] : [[alias, cid]];
+      }),
+    };
+  }
 
   find(trackId: string): PublishedTrack | undefined {
     return [...this.#byCid.values()].find((track) => track.trackId === trackId);

@@ -41,8 +41,7 @@ type NotifierDeps = {
 
 const ACTIONS: Record<Extract<Push, { type: "bye" }>["action"], LeaveRequest_Action> = {
   stop: LeaveRequest_Action.DISCONNECT,
-  // LiveKit's clients have no resume token, so they rejoin.
-  resume: LeaveRequest_Action.RECONNECT,
+  resume: LeaveRequest_Action.RESUME,
   rejoin: LeaveRequest_Action.RECONNECT,
 };
 
@@ -56,6 +55,8 @@ export class SignalNotifier {
   #speaking = new Set<string>();
   readonly #paused = new Set<string>();
   #isDeferring = false;
+  /** Whether a newer process of this server has what this client needs to resume. */
+  canResume = false;
 
   constructor(private readonly deps: NotifierDeps) {}
 
@@ -142,7 +143,7 @@ export class SignalNotifier {
         break;
       }
       case "bye":
-        this.bye(push.reason as LeaveReason, push.action);
+        this.bye(push.reason as LeaveReason, push.action === "resume" && !this.canResume ? "rejoin" : push.action);
         break;
       // The session itself handles a move. Permissions are part of the participant, data has its own channels, and the client detects stalls itself.
       case "room.moved":

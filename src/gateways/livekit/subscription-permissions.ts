@@ -4,12 +4,26 @@ import { sessionIdOf, trackIdOf } from "../../protocol/media/livekit-sids.ts";
 import type { RtcSession } from "../signaling/rtc-session.ts";
 
 type Allowed = "all" | ReadonlySet<string>;
+export type PermissionsState = { allParticipants: boolean; allowed: [receiver: string, tracks: "all" | string[]][] };
 
 /** The participants that a client allows to receive its tracks: all of them by default. */
 export class SubscriptionPermissions {
-  #allParticipants = true;
+  #allParticipants: boolean;
   /** Permissions by identity, and by session id for clients that refer to participants by their SID. */
   #allowed = new Map<string, Allowed>();
+
+  constructor(before: PermissionsState = { allParticipants: true, allowed: [] }) {
+    this.#allParticipants = before.allParticipants;
+    for (const [id, tracks] of before.allowed) this.#allowed.set(id, tracks === "all" ? tracks : new Set(tracks));
+  }
+
+  state(): PermissionsState {
+    const allowed = [...this.#allowed].map(([id, tracks]): PermissionsState["allowed"][number] => [
+      id,
+      tracks === "all" ? tracks : [...tracks],
+    ]);
+    return { allParticipants: this.#allParticipants, allowed };
+  }
 
   set({ allParticipants, trackPermissions }: SubscriptionPermission): void {
     this.#allParticipants = allParticipants;

@@ -16,6 +16,8 @@ const MAX_FPS = 240;
 /** No client shows more tracks at once; further choices are ignored. */
 const MAX_CHOICES = 2_048;
 
+export type SelectionState = { exceptions: string[]; settings: [trackId: string, settings: TrackSettings][] };
+
 export class TrackSelection {
   /** The tracks for which the client has chosen the opposite of its default. */
   readonly #exceptions = new Set<string>();
@@ -26,7 +28,15 @@ export class TrackSelection {
   constructor(
     private readonly session: RtcSession,
     private readonly automatic: boolean,
-  ) {}
+    before: SelectionState = { exceptions: [], settings: [] },
+  ) {
+    for (const trackId of before.exceptions) this.#exceptions.add(trackId);
+    for (const [trackId, settings] of before.settings) this.#settings.set(trackId, settings);
+  }
+
+  state(): SelectionState {
+    return { exceptions: [...this.#exceptions], settings: [...this.#settings] };
+  }
 
   /** The wanted tracks of all other participants, in the order in which they joined. */
   wanted(): (WantedTrack & { track: Track; publisher: RtcSession })[] {

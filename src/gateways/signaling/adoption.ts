@@ -20,7 +20,11 @@ type AdoptionDeps = {
   fleet: FleetService;
   nodes: MediaNodes;
   isWaitingRoom: (roomId: string) => boolean;
+  /** Called with the sessions of a room that a gateway of an earlier process of this server had. */
+  adopted: (sessions: AdoptedSession[]) => void;
 };
+
+export type AdoptedSession = { session: RtcSession; gateway: unknown };
 
 /**
  * Takes over calls that a remote node kept while this process restarted. Their participants are restored as if only
@@ -44,12 +48,17 @@ export function createAdoption({ keyring, log, now }: Runtime, deps: AdoptionDep
       return;
     }
     removeOthers(serverName, node, { roomId, participants }, new Set(found.map(({ participant }) => participant)));
+    const adopted: AdoptedSession[] = [];
     for (const { participant, record } of found) {
       const session = sessionOf(room, site, participant, record);
       registry.add(session);
       if (rtcTokens.isRevoked(record.tokenId)) membership.leave(session, "revoked", { quietly: true });
-      else restore(session, participant, record);
+      else {
+        if (record.gateway !== undefined) adopted.push({ session, gateway: record.gateway });
+        restore(session, participant, record);
+      }
     }
+    deps.adopted(adopted);
     membership.releaseIfEmpty(room);
   }
 

@@ -67,6 +67,8 @@ export type RtcSession = {
   media: MediaState;
   stats: TransportStats | null;
   readonly tracks: Map<string, Track>;
+  /** What its gateway needs to continue the session in a newer process of this server, as JSON. */
+  gatewayState?: () => unknown;
   /**
    * Functions that the gateway of this participant provides for its tracks; LiveKit's clients choose who receives them.
    */

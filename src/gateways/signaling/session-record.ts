@@ -25,6 +25,8 @@ export type SessionRecord = {
   roster?: Roster;
   client: Client;
   headless: boolean;
+  /** Present in records for a newer process only: it is not saved with every change. */
+  gateway?: unknown;
 };
 
 type Keys = Pick<Keyring, "key" | "accepted">;
@@ -72,7 +74,7 @@ function openRecord(key: Uint8Array, subject: Subject, bytes: Buffer): SessionRe
   }
 }
 
-function recordOf({ room, link, ...session }: RtcSession): SessionRecord {
+function recordOf({ room, link, ...session }: RtcSession, withGateway: boolean): SessionRecord {
   const { connectionId, tokenId, joinedAt, resumeToken, permissions, metadata, client } = session;
   const { name, attributes, kind, hidden, roster } = session;
   return {
@@ -80,23 +82,31 @@ function recordOf({ room, link, ...session }: RtcSession): SessionRecord {
     ...{ connectionId, tokenId, joinedAt, resumeToken, permissions, metadata, client },
     ...{ profile: { name, attributes, kind }, hidden, roster },
     headless: link.state === "headless",
+    ...(withGateway && session.gatewayState && { gateway: session.gatewayState() }),
   };
 }
 
+type RecordOptions = { serverName?: string; withGateway?: boolean };
+
 /** The record of a session on the node of that name. */
-export function sealedRecord(keyring: Keys, session: RtcSession, serverName = session.site.serverName): string {
+export function sealedRecord(
+  keyring: Keys,
+  session: RtcSession,
+  { serverName = session.site.serverName, withGateway = false }: RecordOptions = {},
+): string {
   const { room, id: participantId, identity } = session;
-  return encryptRecord(keyring, { serverName, roomId: room.id, participantId, identity }, recordOf(session));
+  const subject = { serverName, roomId: room.id, participantId, identity };
+  return encryptRecord(keyring, subject, recordOf(session, withGateway));
 }
 
 /** Only a remote node, which can outlive this process, gets the record. */
-export function addToNode(keyring: Keys, session: RtcSession): Promise<void> {
+export function addToNode(keyring: Keys, session: RtcSession, options: RecordOptions = {}): Promise<void> {
   const { id: participantId, identity } = session;
   const { node } = session.site;
   const roomId = session.room.id;
   return node.addParticipant({
     ...{ roomId, participantId, identity },
     permissions: permissionsAtNode(session),
-    ...(node.remote && { record: sealedRecord(keyring, session) }),
+    ...(node.remote && { record: sealedRecord(keyring, session, options) }),
   });
 }

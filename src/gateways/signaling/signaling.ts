@@ -14,7 +14,7 @@ import { createPlacements } from "../../nodes/placement.ts";
 import { CLOSE_CODES } from "../../protocol/close-codes.ts";
 import { ClientFrames } from "../../protocol/signaling.ts";
 import { createWhip } from "../whip/whip.ts";
-import { createAdoption } from "./adoption.ts";
+import { type AdoptedSession, createAdoption } from "./adoption.ts";
 import { createDrainingNodes } from "./draining-nodes.ts";
 import { createEmptyRooms } from "./empty-rooms.ts";
 import { createHalfOpenWatch } from "./half-open.ts";
@@ -30,7 +30,7 @@ import { createRoomStates } from "./room-state.ts";
 import { createSessionRegistry } from "./rtc-session.ts";
 import { openRtcSocket, type RtcSocket, type RtcSocketDeps, type SocketRequest } from "./rtc-socket.ts";
 import { createServerRequests } from "./server-requests.ts";
-import { sealedRecord } from "./session-record.ts";
+import { addToNode, sealedRecord } from "./session-record.ts";
 
 type SignalingDeps = {
   rooms: RoomService;
@@ -73,7 +73,11 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
   const watch = createHalfOpenWatch(runtime);
   let draining = false;
 
-  const adopt = createAdoption(runtime, { ...deps, registry, membership, placements });
+  let adopted: (sessions: AdoptedSession[]) => void = () => {};
+  const adopt = createAdoption(runtime, {
+    ...{ ...deps, registry, membership, placements },
+    adopted: (sessions) => adopted(sessions),
+  });
   nodes.onEvent(createMediaEvents({ registry, membership, placements, adopt, serverRequests }));
   bus.on("streamChanged", ({ roomId, status }) => {
     const room = status === "LIVE" ? registry.room(roomId) : undefined;
@@ -138,6 +142,10 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
     /** The interface by which gateways of other protocols use the same rooms. */
     core: {
       ...{ registry, membership, join, requests, serverRequests, watch, publisherLimit },
+      /** The gateway that continues the sessions of an earlier process of this server. */
+      onAdopted(listener: typeof adopted): void {
+        adopted = listener;
+      },
       turnedAway: socketDeps.admissionRefusal,
       /** Rejects new participants while the server stops, regardless of limits. */
       isDraining: () => draining,
@@ -190,14 +198,20 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
      * Returns the records of the participants on the node `from`, which the next process calls `to`, and disconnects all: they
      * resume their sessions there.
      */
-    handOver(from: string, to: string): ParticipantRecords {
+    async handOver(from: string, to: string): Promise<ParticipantRecords> {
+      const { keyring } = runtime;
       const records: ParticipantRecords = new Map();
+      const saved: Promise<void>[] = [];
       for (const session of registry.sessions()) {
-        if (session.site.serverName !== from) continue;
-        const room = records.get(session.room.id) ?? new Map<string, string>();
-        records.set(session.room.id, room.set(session.id, sealedRecord(runtime.keyring, session, to)));
+        if (session.site.serverName === from) {
+          const room = records.get(session.room.id) ?? new Map<string, string>();
+          const record = sealedRecord(keyring, session, { serverName: to, withGateway: true });
+          records.set(session.room.id, room.set(session.id, record));
+        } else if (session.gatewayState) saved.push(addToNode(keyring, session, { withGateway: true }));
       }
       drain({ keepMedia: true });
+      // Clients of other nodes then join anew.
+      await Promise.allSettled(saved);
       return records;
     },
   };

@@ -13,6 +13,8 @@ export type StartRecording = RecordingRef & {
   parts?: boolean;
   /** With `parts`: frames in a codec that HLS does not support are sent unchanged, to be transcoded. */
   feed?: boolean;
+  /** With `parts`: the recording runs already, and its live stream has everything that was sent before. */
+  continues?: boolean;
 };
 
 /** The form of all file names. Otherwise a node could report a path outside of the recording's folder. */

@@ -65,7 +65,7 @@ export class RoomRecorder {
     this.#end(recorder);
   }
 
-  /** Another control plane continues a live stream, which begins with the first frames of its tracks' files. */
+  /** Another control plane has missed a part of a live stream, which begins again with the first frames of new files. */
   beginAgain(publication: Publication): void {
     if (!this.#request.parts || !this.#tracks.has(publication.trackId)) return;
     this.unpublished(publication);

@@ -169,6 +169,7 @@ export class Room implements RoomTracks, DataSink {
 
   startRecording(request: StartRecording): void {
     if (this.#recorder?.recordingId === request.recordingId) {
+      if (request.continues) return;
       for (const publication of this.#publications.values()) this.#recorder.beginAgain(publication);
       return;
     }

@@ -318,17 +318,51 @@ test("[18] a delta update leaves out the segments that a player already has", ()
   expect(delta).toContain('#EXT-X-PRELOAD-HINT:TYPE=PART,URI="video-40.0.m4s"');
 });
 
+const videoEvents = (recording: { roomId: string; recordingId: string }, fileId: string, pieces: readonly Piece[]) =>
+  pieces.map((piece) => {
+    const about = { fileId, identity: "ada", trackId: "camera", kind: "video", source: "camera" };
+    const part = { ...about, codecs: VIDEO.codecs, width: 320, height: 240, ...piece };
+    return { type: "recordingPart", ...recording, part } as MediaEvent & { type: "recordingPart" };
+  });
+
+test("[18] the next process of the server continues a stream in the middle of a segment, as if it were the same", async () => {
+  const { runtime } = server;
+  const folder = recordingFolder(runtime.config);
+  const stream = { id: crypto.randomUUID(), roomId: crypto.randomUUID(), startedAt: 0 };
+  const events = videoEvents({ roomId: stream.roomId, recordingId: stream.id }, "first", VIDEO.pieces);
+  const middle = events.findLastIndex(({ part }) => part.beginsSegment) - 2;
+  expect(events[middle - 1]?.part.endsSegment).toBe(false);
+  const older = createHls(runtime, folder);
+  older.begin(stream);
+  for (const event of events.slice(0, middle)) older.handleEvent(event);
+  await older.handOver(stream.id, true);
+
+  const newer = createHls(runtime, folder);
+  await newer.resume(stream);
+  expect([newer.takeContinued(stream.id), newer.takeContinued(stream.id)]).toEqual([true, false]);
+  for (const event of events.slice(middle)) newer.handleEvent(event);
+  const whole = createHls(runtime, folder).begin({ ...stream, id: crypto.randomUUID() });
+  for (const { part } of events) whole.video.add(part, part.head === null ? null : Uint8Array.fromBase64(part.head));
+  const after = newer.inRoom(stream.roomId);
+  if (!after) throw new Error("there is no stream");
+  const withoutKeys = (playlist: string) => playlist.replaceAll(/\.\.\/\w+\//g, "");
+  expect(withoutKeys(after.video.playlist(0, false))).toBe(withoutKeys(whole.video.playlist(0, false)));
+  for (const [index, { parts }] of whole.video.segments.entries()) {
+    expect(await (await after.video.read(index))?.bytes()).toEqual(await (await whole.video.read(index))?.bytes());
+    for (const part of parts.keys())
+      expect(await (await after.video.read(index, part))?.bytes()).toEqual(
+        await (await whole.video.read(index, part))?.bytes(),
+      );
+  }
+  await newer.remove(stream.id);
+});
+
 test("[18] the next process of the server continues a stream after a discontinuity, with the same viewers", async () => {
   const { runtime } = server;
   const folder = recordingFolder(runtime.config);
   const stream = { id: crypto.randomUUID(), roomId: crypto.randomUUID(), startedAt: 0 };
   const { id: recordingId, roomId } = stream;
-  const sent = (fileId: string, pieces: readonly Piece[]) =>
-    pieces.map((piece) => {
-      const about = { fileId, identity: "ada", trackId: "camera", kind: "video", source: "camera" };
-      const part = { ...about, codecs: VIDEO.codecs, width: 320, height: 240, ...piece };
-      return { type: "recordingPart", roomId, recordingId, part } as MediaEvent & { type: "recordingPart" };
-    });
+  const sent = (fileId: string, pieces: readonly Piece[]) => videoEvents({ roomId, recordingId }, fileId, pieces);
   const older = createHls(runtime, folder);
   const before = older.begin(stream);
   for (const event of sent("first", VIDEO.pieces)) older.handleEvent(event);
@@ -338,7 +372,7 @@ test("[18] the next process of the server continues a stream after a discontinui
   clock.advance(1);
   before.keys.bar("mallory");
   const count = before.video.segments.length;
-  const [first] = await Promise.all([before.video.read(0), older.handOver(recordingId)]);
+  const [first] = await Promise.all([before.video.read(0), older.handOver(recordingId, false)]);
   for (const event of sent("first", VIDEO.pieces)) older.handleEvent(event);
 
   const newer = createHls(runtime, folder);
@@ -347,8 +381,7 @@ test("[18] the next process of the server continues a stream after a discontinui
   if (!after) throw new Error("there is no stream");
   expect([guest, removed].map((viewer) => after.keys.isViewerKey(viewer ?? ""))).toEqual([true, false]);
   // Without the beginning of a file nothing can be played.
-  for (const event of sent("first", VIDEO.pieces.slice(1, 3)))
-    newer.handleEvent({ ...event, part: { ...event.part, head: null } });
+  for (const event of sent("first", VIDEO.pieces)) newer.handleEvent({ ...event, part: { ...event.part, head: null } });
   expect(after.video.segments).toHaveLength(count);
   newer.handleEvent({ type: "recordingFileEnded", roomId, recordingId, file: { fileId: "first" } } as never);
   for (const event of sent("second", VIDEO.pieces)) newer.handleEvent(event);

@@ -36,7 +36,15 @@ export type Broadcast = {
   ended: boolean;
 };
 
-type ChannelState = { keys: KeyState; video: RenditionState; audio: RenditionState };
+/** What a stream continues with whose tracks did not miss anything; null when they begin again. */
+type TracksState = Pick<Channel, "identity" | "sources"> & { heads: [fileId: string, head: string][] };
+type ChannelState = {
+  keys: KeyState;
+  video: RenditionState;
+  audio: RenditionState;
+  /** Absent from earlier versions. */
+  tracks?: TracksState | null;
+};
 type Encoding = Transcoder & { isFed: boolean; isCancelled: boolean };
 
 type Channel = Broadcast & {
@@ -47,6 +55,8 @@ type Channel = Broadcast & {
   heads: Map<string, Uint8Array<ArrayBuffer>>;
   /** Transcoders by file. One gets input, another may be finishing. */
   transcoders: Map<string, Encoding>;
+  /** The stream of an earlier process goes on with the same files. */
+  continues: boolean;
 };
 
 type Begun = { id: string; roomId: string; startedAt: number };
@@ -95,10 +105,11 @@ export function createHls(
     const { kind, fileId } = part;
     const source = channel.sources[kind];
     if (source !== null && source !== fileId) return;
+    const head = source === null ? channel.heads.get(fileId) : null;
     // Another track can only begin at the start of a segment.
-    if (source === null && (!part.beginsSegment || !channel[kind].takesTracks)) return;
+    if (head === undefined || (head && !(part.beginsSegment && channel[kind].takesTracks))) return;
     channel.sources[kind] = fileId;
-    channel[kind].add(part, source === null ? (channel.heads.get(fileId) ?? null) : null);
+    channel[kind].add(part, head);
   }
 
   /** Transcodes one track of the publisher at a time. */
@@ -177,6 +188,7 @@ export function createHls(
       ...{ recordingId: id, roomId, startedAt, unsupportedCodec: null, lacksEncoder: false, ended: false },
       ...{ video: rendition(id, "video", keys), audio: rendition(id, "audio", keys) },
       ...{ identity: null, sources: { video: null, audio: null }, heads: new Map(), transcoders: new Map() },
+      continues: false,
     };
     channels.set(id, channel);
     return channel;
@@ -191,29 +203,51 @@ export function createHls(
 
     begin,
 
-    /** Leaves the stream to the next process of this server. */
-    async handOver(recordingId: string): Promise<void> {
+    /**
+     * Leaves the stream to the next process of this server. With `continues` that gets everything that the tracks make from now
+     * on; what is being transcoded begins again in any case.
+     */
+    async handOver(recordingId: string, continues: boolean): Promise<void> {
       const channel = channels.get(recordingId);
       if (!channel) return;
       channels.delete(recordingId);
       channel.ended = true;
-      for (const transcoder of channel.transcoders.values()) cancel(transcoder);
-      const [video, audio] = await Promise.all([channel.video.state(), channel.audio.state()]);
-      const state: ChannelState = { keys: channel.keys.state(), video, audio };
+      const { identity, sources, transcoders } = channel;
+      const heads = [...channel.heads].map(([fileId, head]) => [fileId, head.toBase64()] as [string, string]);
+      const tracks = continues && transcoders.size === 0 ? { identity, sources, heads } : null;
+      for (const transcoder of transcoders.values()) cancel(transcoder);
+      const [video, audio] = await Promise.all([
+        channel.video.state(tracks !== null),
+        channel.audio.state(tracks !== null),
+      ]);
+      const state: ChannelState = { keys: channel.keys.state(), video, audio, tracks };
       await writeFile(statePath(recordingId), JSON.stringify(state), { mode: 0o600 });
     },
 
-    /** Continues the stream where an earlier process left it; the nodes begin every track again. */
+    /** Continues the stream where an earlier process left it. */
     async resume(begun: Begun): Promise<void> {
       const text = await readFile(statePath(begun.id), "utf8").catch(() => null);
       if (text === null) await rm(pathOf(begun.id), { recursive: true, force: true });
       const channel = begin(begun);
       if (text === null) return;
-      const { keys, video, audio } = JSON.parse(text) as ChannelState;
+      const { keys, video, audio, tracks = null } = JSON.parse(text) as ChannelState;
       channel.keys.resume(keys);
-      channel.video.resume(video);
-      channel.audio.resume(audio);
+      await channel.video.resume(video);
+      await channel.audio.resume(audio);
+      if (tracks) {
+        const { identity, sources, heads } = tracks;
+        Object.assign(channel, { identity, sources, continues: true });
+        for (const [fileId, head] of heads) channel.heads.set(fileId, Uint8Array.fromBase64(head));
+      }
       await rm(statePath(begun.id), { force: true });
+    },
+
+    /** Whether the stream continues with the files of an earlier process. Later it would have missed some of their parts. */
+    takeContinued(recordingId: string): boolean {
+      const channel = channels.get(recordingId);
+      const { continues = false } = channel ?? {};
+      if (channel) channel.continues = false;
+      return continues;
     },
 
     handleEvent(event: PartEvent): void {

@@ -20,9 +20,11 @@ type StoredSegment = Omit<Segment, "parts"> & {
   length: number;
 };
 
+type KeptPart = Omit<StoredPart, "bytes"> & { length: number };
+
 export type RenditionState = {
   heads: string[];
-  segments: Omit<StoredSegment, "parts" | "whole">[];
+  segments: (Omit<StoredSegment, "parts" | "whole"> & { parts: KeptPart[] })[];
   info: Omit<RenditionInfo, "bitsPerSecond">;
   position: number;
 };
@@ -55,18 +57,40 @@ export class Rendition {
     this.#written = mkdir(dirname(path), { recursive: true, mode: 0o700 }).then(() => {}, onError);
   }
 
-  /** For the next process of this server, which has the file. Nothing may be added afterwards. */
-  async state(): Promise<RenditionState> {
+  /**
+   * For the next process of this server, which has the file and, with `continues`, adds to the last segment. Nothing may be added
+   * here afterwards.
+   */
+  async state(continues: boolean): Promise<RenditionState> {
     await this.#written;
     const heads = await Promise.all(this.#heads.map(async (head) => (await head.bytes()).toBase64()));
-    const segments = this.segments.map(({ parts, whole, ...segment }) => ({ ...segment, complete: true }));
+    const segments = this.segments.map(({ whole, ...segment }) => ({
+      ...segment,
+      complete: segment.complete || !continues,
+      parts: segment.parts.map(({ bytes, ...part }) => ({ ...part, length: bytes.size })),
+    }));
     return { heads, segments, info: this.#info, position: this.#position };
   }
 
   /** Continues where an earlier process ended. */
-  resume({ heads, segments, info, position }: RenditionState): void {
+  async resume({ heads, segments, info, position }: RenditionState): Promise<void> {
     this.#heads.push(...heads.map((head) => new Blob([Uint8Array.fromBase64(head)])));
-    this.segments.push(...segments.map((segment) => ({ ...segment, parts: [], whole: null })));
+    for (const segment of segments) {
+      let at = segment.position;
+      const parts: StoredPart[] = [];
+      for (const { length, ...part } of segment.parts) {
+        parts.push({
+          ...part,
+          bytes: new Blob([
+            await Bun.file(this.#path)
+              .slice(at, at + length)
+              .bytes(),
+          ]),
+        });
+        at += length;
+      }
+      this.segments.push({ ...segment, parts, whole: null });
+    }
     this.#info = info;
     this.#position = position;
   }

@@ -36,6 +36,12 @@ export type Source = {
 
 const ENCODER: Source = { outcome: () => ({ status: "INACTIVE", error: "" }), stop: () => {} };
 
+/** An encoder whose media continues in a newer process of this server, which answers its requests from then on. */
+export type HandedOverEncoder = Omit<Running, "source"> & { id: string };
+/** A URL that a newer process of this server fetches again. */
+export type HandedOverUrl = { id: string; url: string };
+export type HandedOverInputs = { encoders: HandedOverEncoder[]; urls: HandedOverUrl[] };
+
 export type Ingresses = ReturnType<typeof createIngresses>;
 
 /** The path that LiveKit gives to WHIP encoders. */
@@ -46,6 +52,7 @@ const KEY_ID_CHARACTERS = 24;
 /** Long enough for the log to leave out the part of a path that holds it. */
 const KEY_SECRET_CHARACTERS = 32;
 const STOPPED = "The server stopped while it was fetched.";
+export const UPGRADED = "The server was upgraded while it was fetched, and fetches it again.";
 const PER_PROJECT = 1_000;
 /** The longest that a participant's token may be valid. */
 const SESSION_MS = 30 * 86_400_000;
@@ -96,6 +103,8 @@ export function createIngresses(runtime: Runtime, { apiKeys, registry, whip, cal
     const id = runningIn(event.sessionId);
     if (id === undefined) return;
     if (event.type === "connected") return save(id, { status: "PUBLISHING", startedAt: now() }, "started");
+    // The next process of this server finds the session.
+    if (event.mediaKept) return;
     const { source } = running.get(id) as Running;
     running.delete(id);
     source.stop();
@@ -217,10 +226,37 @@ export function createIngresses(runtime: Runtime, { apiKeys, registry, whip, cal
       endSession(id);
     },
 
-    /** Ends the ingresses that were active in an earlier process. */
-    async recover(): Promise<void> {
+    /** The encoders that send now. */
+    handOver: (): HandedOverEncoder[] =>
+      [...running].flatMap(([id, { source, ...session }]) => (source === ENCODER ? [{ id, ...session }] : [])),
+
+    /** Called when the sessions that earlier processes keep were found. */
+    adopt(encoders: readonly HandedOverEncoder[]): void {
+      for (const { id, ...session } of encoders) {
+        const isActive = store.active().some((row) => row.id === id);
+        if (isActive && registry.session(session.sessionId)) running.set(id, { ...session, source: ENCODER });
+        else if (isActive) save(id, { ...ENCODER.outcome(), endedAt: now() }, "ended");
+      }
+    },
+
+    /** The ingresses of these that an upgrade has ended, at which this server tries again. */
+    interrupted: (urls: readonly HandedOverUrl[]) =>
+      urls.flatMap(({ id, url }) => {
+        const row = store.get(id);
+        return row?.status === "ERROR" && row.error === UPGRADED ? [{ row, url }] : [];
+      }),
+
+    /** Saves that an ingress begins again. */
+    beginAgain: (id: string): void => save(id, { status: "BUFFERING", error: "", startedAt: null, endedAt: null }),
+
+    /** Ends the ingresses that were active in an earlier process, except those for `adopt`. */
+    async recover({ encoders, urls }: HandedOverInputs): Promise<void> {
+      const continuing = new Set(encoders.map(({ id }) => id));
+      const again = new Set(urls.map(({ id }) => id));
       for (const { id, input } of store.active()) {
-        const outcome = input === "url" ? { status: "ERROR" as const, error: STOPPED } : ENCODER.outcome();
+        if (continuing.has(id)) continue;
+        const error = again.has(id) ? UPGRADED : STOPPED;
+        const outcome = input === "url" ? { status: "ERROR" as const, error } : ENCODER.outcome();
         save(id, { ...outcome, endedAt: now() }, "ended");
       }
       await runtime.writer.drain();

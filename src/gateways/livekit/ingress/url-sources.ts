@@ -10,9 +10,11 @@ import { ApiError, invalid } from "../../../protocol/errors.ts";
 import type { SessionRegistry } from "../../signaling/rtc-session.ts";
 import { FETCHER_COMMAND, type FromFetcher, type ToFetcher } from "./fetcher/messages.ts";
 import type { IngressRow } from "./ingress.store.ts";
-import { type Ingresses, type Source, sectionsOf } from "./ingresses.ts";
+import { type HandedOverUrl, type Ingresses, type Source, sectionsOf, UPGRADED } from "./ingresses.ts";
 
 export type UrlSources = ReturnType<typeof createUrlSources>;
+
+type Fetching = { process: MediaProcess<ToFetcher>; projectId: string; url: string; interrupt(): void };
 
 const MAX_URL = 2_048;
 
@@ -28,7 +30,7 @@ export function createUrlSources(
   { ingresses, registry }: { ingresses: Ingresses; registry: SessionRegistry },
 ) {
   const { config, log, lookup, metrics } = runtime;
-  const running = new Map<string, { process: MediaProcess<ToFetcher>; projectId: string }>();
+  const running = new Map<string, Fetching>();
   metrics.gaugeOf("stoa_ingress_urls_running", "URLs that are fetched into rooms at this moment", () => running.size);
 
   const allowsLoopbackIn = ({ environment }: Pick<Tenant, "environment">): boolean =>
@@ -94,7 +96,7 @@ export function createUrlSources(
           );
         },
         (error) => {
-          running.delete(row.id);
+          if (!running.delete(row.id)) return;
           if (!isExpected) outcome = { status: "ERROR", error: `The process that fetched it ended: ${error}` };
           if (ingresses.session(row.id)) ingresses.endSession(row.id);
           else if (outcome.status === "ERROR") ingresses.failed(row.id, outcome.error);
@@ -107,7 +109,14 @@ export function createUrlSources(
           child.kill();
         },
       };
-      running.set(row.id, { process, projectId: row.projectId });
+      const interrupt = (): void => {
+        outcome = { status: "ERROR", error: UPGRADED };
+        running.delete(row.id);
+        process.kill();
+        if (ingresses.session(row.id)) ingresses.endSession(row.id);
+        else ingresses.failed(row.id, UPGRADED);
+      };
+      running.set(row.id, { process, projectId: row.projectId, url, interrupt });
       const { audio, video } = row.settings;
       process.send({
         ...{ type: "start", ffmpeg: findFfmpeg() ?? "ffmpeg", url, audio, video },
@@ -116,6 +125,13 @@ export function createUrlSources(
     },
 
     stop: (id: string): void => running.get(id)?.process.kill(),
+    /** Ends all; a newer process of this server begins them again. */
+    handOver(): HandedOverUrl[] {
+      const urls = [...running].map(([id, { url }]) => ({ id, url }));
+      for (const { interrupt } of [...running.values()]) interrupt();
+      return urls;
+    },
+
     stopAll(): void {
       for (const { process } of running.values()) process.kill();
     },

@@ -24,6 +24,10 @@ export type Missing = Record<TrackKind, number>;
 export class MediaSections {
   readonly #sections = new Map<string, MediaSection>();
 
+  constructor(sections: readonly MediaSection[] = []) {
+    for (const section of sections) this.#sections.set(section.mid, section);
+  }
+
   all(): MediaSection[] {
     return [...this.#sections.values()];
   }

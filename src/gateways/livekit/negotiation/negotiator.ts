@@ -6,10 +6,15 @@ import type { PublishedTracks } from "../published-tracks.ts";
 import { groupOf } from "../records.ts";
 import type { TrackSelection } from "../track-selection.ts";
 import type { MediaSection, MediaSections } from "./media-sections.ts";
+import type { OfferedSession } from "./session-description.ts";
 
 export type Message = NonNullable<SignalResponse["message"]>;
 
+/** What an earlier process of this server has negotiated; `offered` and `offerId` with two connections. */
+export type NegotiatorState = { sections: MediaSection[]; offered?: OfferedSession; offerId?: number };
+
 export type NegotiatorDeps = {
+  before?: NegotiatorState | undefined;
   session: RtcSession;
   node(): MediaNode;
   published: PublishedTracks;
@@ -20,6 +25,8 @@ export type NegotiatorDeps = {
 /** Negotiates a client's peer connections. Its methods are called one after another. */
 export interface Negotiator {
   readonly sections: MediaSections;
+  /** For a newer process of this server. */
+  state(): NegotiatorState;
   onOffer(offer: SessionDescription): Promise<void>;
   onAnswer(answer: SessionDescription): Promise<void>;
   /** The tracks that the client wants may have changed. */

@@ -18,8 +18,8 @@ import { readSections, withPreferences } from "./session-description.ts";
  * sections.
  */
 export function oneConnection(deps: NegotiatorDeps): Negotiator {
-  const { session, published, selection, send } = deps;
-  const sections = new MediaSections();
+  const { session, published, selection, send, before } = deps;
+  const sections = new MediaSections(before?.sections);
   let isRequested = false;
 
   function requestOfferIfNeeded(): void {
@@ -33,6 +33,7 @@ export function oneConnection(deps: NegotiatorDeps): Negotiator {
 
   return {
     sections,
+    state: () => ({ sections: sections.all() }),
 
     async onOffer({ sdp, id, midToTrackId: named }) {
       const offered = readSections(sdp);

@@ -31,10 +31,11 @@ const randomHex = (bytes: number) => randomBytes(bytes).toString("hex");
  * offer, and the client's answer is passed to the node as the client's offer.
  */
 export function twoConnections(deps: NegotiatorDeps): Negotiator {
-  const { session, published, selection, send } = deps;
-  const sections = new MediaSections();
-  const offered: OfferedSession = { sessionId: String(Date.now()), ufrag: randomHex(4), pwd: randomHex(12) };
-  let offerId = 0;
+  const { session, published, selection, send, before } = deps;
+  const sections = new MediaSections(before?.sections);
+  const newSession = () => ({ sessionId: String(Date.now()), ufrag: randomHex(4), pwd: randomHex(12) });
+  const offered: OfferedSession = before?.offered ?? newSession();
+  let offerId = before?.offerId ?? 0;
   let isAwaitingAnswer = false;
 
   const negotiate = (sdp: string) =>
@@ -72,6 +73,7 @@ export function twoConnections(deps: NegotiatorDeps): Negotiator {
 
   return {
     sections,
+    state: () => ({ sections: sections.all(), offered, offerId }),
 
     async onOffer({ sdp, id, midToTrackId: named }) {
       const publish = published.publishedSections(readSections(sdp), named);
