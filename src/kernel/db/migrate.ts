@@ -62,9 +62,9 @@ export function migrate(db: Db, migrations: Migration[], now: number, snapshot?:
   try {
     client.run("BEGIN IMMEDIATE");
     try {
-      for (const migration of pending) {
-        client.run(migration.sql);
-        client.run("INSERT INTO schema_migrations VALUES (?, ?, ?)", [migration.name, migration.hash, now]);
+      for (const { name, sql, hash } of pending) {
+        named(name, () => client.run(sql));
+        client.run("INSERT INTO schema_migrations VALUES (?, ?, ?)", [name, hash, now]);
       }
       const orphans = client.query("PRAGMA foreign_key_check").all();
       if (orphans.length > 0) throw new MigrationRefused(`The migration would orphan ${orphans.length} rows.`);
@@ -77,4 +77,14 @@ export function migrate(db: Db, migrations: Migration[], now: number, snapshot?:
     client.run("PRAGMA foreign_keys = ON");
   }
   return pending.map((m) => m.name);
+}
+
+/** SQLite's errors do not say which statement failed. */
+function named(migration: string, run: () => void): void {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof Error) error.message = `Migration ${migration} failed: ${error.message}`;
+    throw error;
+  }
 }

@@ -46,10 +46,10 @@ test("a database with data is copied before a migration, a new one is not", () =
   expect(copies).toBe(1);
 });
 
-test("a migration that fails changes nothing", () => {
+test("a migration that fails changes nothing, and the error names it", () => {
   migrate(db, [first], 1);
   const broken = step("0002_broken", "CREATE TABLE extra (id INTEGER) STRICT; SELECT * FROM nowhere;");
-  expect(() => migrate(db, [first, broken], 2)).toThrow();
+  expect(() => migrate(db, [first, broken], 2)).toThrow("Migration 0002_broken failed: no such table: nowhere");
   expect(() => rows("extra")).toThrow();
   expect(foreignKeys()).toBe(1);
   expect(migrate(db, [first, rebuild], 3)).toEqual(["0002_rebuild"]);
