@@ -1,16 +1,18 @@
 // runs: alone
+import { Database } from "bun:sqlite";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { chmodSync, cpSync, existsSync, readdirSync, renameSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, existsSync, readdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { RtcPeer } from "../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
-import { PROGRAM, stoa } from "../cli/stoa.ts";
+import { PROGRAM, ROOT, stoa } from "../cli/stoa.ts";
 import { media } from "../features/recordings/ffmpeg.ts";
 import { until } from "../nodes/remote/until.ts";
 import { makeCertificate } from "./certificate.ts";
 import { notifySocket } from "./notify-socket.ts";
 import type { Body } from "./served.ts";
 import { tcpPeerSocket } from "./tcp-peer-socket.ts";
+import { turnPeerSocket } from "./turn-peer-socket.ts";
 import { Upgradable } from "./upgradable.ts";
 
 const host = new Upgradable();
@@ -27,6 +29,11 @@ process.on("message", ({ type }) => {
   if (type === "check") process.send({ type: "ready", version: "0.0.0" });
   if (type === "released") process.exit(3);
 });
+`;
+/** It fails after it has changed something. */
+const BROKEN_MIGRATION = `CREATE TABLE half_done (id INTEGER) STRICT;
+INSERT INTO half_done SELECT 1;
+UPDATE projects SET name = NULL;
 `;
 const PROGRAMS = {
   "does not start": "#!/bin/false\n",
@@ -51,6 +58,17 @@ function program(name: string, text: string): string {
   writeFileSync(path, text);
   chmodSync(path, 0o755);
   return path;
+}
+
+/** A program from these sources with one more migration. */
+function checkoutWith(migration: string, sql: string): string {
+  const checkout = join(work, "checkout");
+  for (const name of ["src", "web", "migrations", "package.json", "tsconfig.json"])
+    cpSync(join(ROOT, name), join(checkout, name), { recursive: true });
+  symlinkSync(join(ROOT, "node_modules"), join(checkout, "node_modules"));
+  writeFileSync(join(checkout, "migrations", `${migration}.sql`), sql);
+  const main = join(checkout, "src/main.ts");
+  return program("newer", `#!/bin/sh\nexec ${process.execPath} --no-env-file ${main} "$@"\n`);
 }
 
 /** Requests on four connections that stay open and on new ones, until `stop`, which returns what was refused. */
@@ -280,6 +298,32 @@ describe("stoa upgrade", () => {
     await ben.receives();
   });
 
+  test("keeps the media of clients that are relayed by TURN, and relays new ones into the same call", async () => {
+    const { cert, key } = await makeCertificate(work, "turn");
+    const port = freePort();
+    const address = ["--edge-port", String(port), "--public-url", `https://localhost:${port}`];
+    await start("--tls-cert", cert, "--tls-key", key, ...address);
+    const { roomId, ada } = await call();
+    const relayed = async (identity: string) => {
+      const joined = await member(roomId, identity);
+      const servers = joined.client.ack?.iceServers ?? [];
+      const turn = servers.find(({ username }) => username !== undefined);
+      await joined.watch("ada", turnPeerSocket(port, turn ?? {}));
+      return joined;
+    };
+    const cyd = await relayed("cyd");
+    cyd.longestGapMs = 0;
+    const { code, err } = await upgrade();
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    for (const one of [ada, cyd]) expect((await one.resume()).mode).toBe("resumed");
+    await cyd.receives();
+    console.log(`upgrade: longest gap of relayed media ${Math.round(cyd.longestGapMs)} ms`);
+    expect(cyd.longestGapMs).toBeLessThan(1_000);
+    const dan = await relayed("dan");
+    await dan.receives();
+    await cyd.receives();
+  });
+
   test.each(Object.entries(PROGRAMS))("goes on as before with a program that %s", async (name, text) => {
     await start();
     const { ben } = await call();
@@ -303,6 +347,32 @@ describe("stoa upgrade", () => {
     expect(await ben.resume()).toMatchObject({ mode: "resumed", serverName: `local.${older}` });
     await ben.receives();
     expect((await host.server.call("GET", `/v1/rooms/${roomId}`)).status).toBe(200);
+  });
+
+  test("serves with the earlier version and all data when a migration of the new program fails", async () => {
+    await start();
+    const { ben } = await call();
+    const chat = await host.server.conversation("open", "alice");
+    const { body: token } = await host.server.call("POST", "/v1/chat/tokens", { userId: "alice" });
+    const load = requests(chat, token.token);
+    await until(() => load.posted.length > 20);
+    const older = note().pid;
+    const { code, err } = await upgrade("--binary", checkoutWith("9999_broken", BROKEN_MIGRATION));
+    expect(code).toBe(1);
+    expect(err).toContain("the server was not upgraded: Migration 9999_broken failed: NOT NULL constraint failed");
+    expect(await ben.resume()).toMatchObject({ mode: "resumed", serverName: `local.${older}` });
+    await ben.receives();
+    const posted = load.posted.length;
+    await until(() => load.posted.length > posted + 20);
+    expect((await load.stop()).slice(0, 3)).toEqual([]);
+    const db = new Database(join(host.dataDir, "stoa.db"), { readonly: true });
+    const texts = db.query<{ text: string }, []>("SELECT text FROM messages").all();
+    expect(texts.map(({ text }) => text).sort()).toEqual([...load.posted].sort());
+    expect(db.query("SELECT name FROM sqlite_schema WHERE name = 'half_done'").all()).toEqual([]);
+    expect(db.query("PRAGMA integrity_check").get()).toEqual({ integrity_check: "ok" });
+    db.close();
+    // The copy that was made before the migration is another chance to get back.
+    expect(readdirSync(host.dataDir).filter((name) => name.startsWith("before-migration-"))).toHaveLength(1);
   });
 
   test("starts the newer process again when it is killed, and keeps the calls; both end with the service", async () => {

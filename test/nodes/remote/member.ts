@@ -1,7 +1,7 @@
 /** A participant without a browser. */
 
 import type { Push } from "../../../src/protocol/signaling.ts";
-import { RtcPeer } from "../../../src/rtc-client/peer.ts";
+import { type PeerOptions, RtcPeer } from "../../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
 import { SignalingClient } from "../../../src/rtc-client/signaling-client.ts";
 import { createCertificate } from "../../../src/sfu/werift/werift-hooks.ts";
@@ -58,13 +58,13 @@ export class Member {
   }
 
   /** Receives the video of a participant. */
-  async watch(publisher: string): Promise<void> {
+  async watch(publisher: string, openSocket?: PeerOptions["openSocket"]): Promise<void> {
     const track = await until(() => {
       const known = this.client.ack?.participants.find(({ identity }) => identity === publisher)?.tracks ?? [];
       const announced = this.of("track.published").filter(({ identity }) => identity === publisher);
       return [...known, ...announced.map(({ track }) => track)].find(({ kind }) => kind === "video");
     });
-    const peer = await this.#media("recvonly");
+    const peer = await this.#media("recvonly", openSocket);
     await peer.connect([], [{ mid: "0", trackId: track.id }]);
     await this.receives();
   }
@@ -81,7 +81,7 @@ export class Member {
     this.#heardAt = now;
   }
 
-  async #media(direction: "sendonly" | "recvonly"): Promise<RtcPeer> {
+  async #media(direction: "sendonly" | "recvonly", openSocket?: PeerOptions["openSocket"]): Promise<RtcPeer> {
     const certificate = await createCertificate();
     const sections = [{ kind: "video" as const, direction }];
     const ref = { roomId: "", participantId: "" };
@@ -92,6 +92,7 @@ export class Member {
       certificate,
       hostname: "0.0.0.0",
       onRtp: () => this.#heard(),
+      ...(openSocket && { openSocket }),
     };
     this.peer = await RtcPeer.create(options);
     return this.peer;
