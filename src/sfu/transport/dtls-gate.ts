@@ -1,25 +1,22 @@
 /**
- * The gate in front of the DTLS engine: it joins fragments, delivers messages in order, and holds encrypted records until they can be
- * decrypted. A browser's ClientHello always comes in two fragments; without the gate, one swapped pair of packets ends the handshake.
+ * The gate in front of the DTLS engine during the handshake: it joins fragments, delivers messages in order, and holds encrypted
+ * records until they can be decrypted. A browser's ClientHello always comes in two fragments; without the gate, one swapped pair of
+ * packets ends the handshake.
  */
+import { CONTENT_TYPE, eachRecord, RECORD_HEADER_BYTES } from "../wire/dtls/records.ts";
 
-const RECORD_HEADER = 13;
 const MESSAGE_HEADER = 12;
-const HANDSHAKE = 22;
-const ALERT = 21;
-const APPLICATION_DATA = 23;
 const CLIENT_HELLO = 1;
 /** The certificate chain of a browser has less than 2 KB. */
 const MAX_MESSAGE_BYTES = 16_384;
 const MAX_AHEAD = 8;
 const MAX_HELD = 32;
+const HELD: ReadonlySet<number | undefined> = new Set(Object.values(CONTENT_TYPE));
 
 type GateOutput = {
-  /** A datagram of whole records. */
-  deliver(records: Buffer): void;
+  deliver(record: Buffer): void;
   /** Returns whether the client's key exchange was read, so that encrypted records can be decrypted. */
   hasKeys(): boolean;
-  isConnected(): boolean;
 };
 
 type Partial = { type: number; body: Buffer; have: Uint8Array; missing: number };
@@ -35,40 +32,23 @@ export class DtlsGate {
     this.#out = out;
   }
 
+  /** The encrypted records that came before the end of the handshake, and do not belong to it. */
+  get held(): readonly Buffer[] {
+    return this.#held;
+  }
+
   receive(datagram: Buffer): void {
-    let at = 0;
-    while (at + RECORD_HEADER <= datagram.length) {
-      const length = datagram.readUInt16BE(at + 11);
-      const end = at + RECORD_HEADER + length;
-      if (end > datagram.length) return;
-      this.#record(datagram.subarray(at, end));
-      at = end;
-    }
-  }
-
-  /** Delivers the records that waited for the handshake. */
-  release(): void {
-    const held = this.#held;
-    this.#held = [];
-    for (const record of held) this.#encrypted(record);
-  }
-
-  #record(record: Buffer): void {
-    const epoch = record.readUInt16BE(3);
-    if (epoch > 0) this.#encrypted(record);
-    // Once there are keys, unencrypted records are dropped: a forged plain alert would otherwise end the connection.
-    else if (record[0] === HANDSHAKE && !this.#out.isConnected()) this.#plainHandshake(record.subarray(RECORD_HEADER));
+    eachRecord(datagram, (record, epoch) => {
+      if (epoch > 0) this.#encrypted(record);
+      // A plain alert may be forged.
+      else if (record[0] === CONTENT_TYPE.handshake) this.#plainHandshake(record.subarray(RECORD_HEADER_BYTES));
+    });
   }
 
   #encrypted(record: Buffer): void {
-    const ready = record[0] === HANDSHAKE ? this.#out.hasKeys() && this.#next > 0 : this.#out.isConnected();
-    if (ready) this.#out.deliver(record);
-    else if (
-      this.#held.length < MAX_HELD &&
-      (record[0] === HANDSHAKE || record[0] === APPLICATION_DATA || record[0] === ALERT)
-    ) {
-      this.#held.push(Buffer.from(record));
-    }
+    const [type] = record;
+    if (type === CONTENT_TYPE.handshake && this.#out.hasKeys() && this.#next > 0) this.#out.deliver(record);
+    else if (this.#held.length < MAX_HELD && HELD.has(type)) this.#held.push(Buffer.from(record));
   }
 
   #plainHandshake(fragments: Buffer): void {
@@ -118,20 +98,22 @@ export class DtlsGate {
       this.#next++;
       this.#out.deliver(record);
     }
-    if (this.#held.length > 0) this.release();
+    const held = this.#held;
+    this.#held = [];
+    for (const record of held) this.#encrypted(record);
   }
 }
 
 function wholeRecord(type: number, sequence: number, body: Buffer): Buffer {
-  const record = Buffer.alloc(RECORD_HEADER + MESSAGE_HEADER + body.length);
-  record[0] = HANDSHAKE;
+  const record = Buffer.alloc(RECORD_HEADER_BYTES + MESSAGE_HEADER + body.length);
+  record[0] = CONTENT_TYPE.handshake;
   record.writeUInt16BE(0xfefd, 1);
   record.writeUInt16BE(sequence, 9);
   record.writeUInt16BE(MESSAGE_HEADER + body.length, 11);
-  record[RECORD_HEADER] = type;
-  record.writeUIntBE(body.length, RECORD_HEADER + 1, 3);
-  record.writeUInt16BE(sequence, RECORD_HEADER + 4);
-  record.writeUIntBE(body.length, RECORD_HEADER + 9, 3);
-  body.copy(record, RECORD_HEADER + MESSAGE_HEADER);
+  record[RECORD_HEADER_BYTES] = type;
+  record.writeUIntBE(body.length, RECORD_HEADER_BYTES + 1, 3);
+  record.writeUInt16BE(sequence, RECORD_HEADER_BYTES + 4);
+  record.writeUIntBE(body.length, RECORD_HEADER_BYTES + 9, 3);
+  body.copy(record, RECORD_HEADER_BYTES + MESSAGE_HEADER);
   return record;
 }

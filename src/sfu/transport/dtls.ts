@@ -4,8 +4,10 @@ import {
   createDtlsServer,
   type DtlsCertificate,
   type DtlsEngine,
+  type EstablishedDtls,
   type HandshakeMessage,
 } from "../werift/werift-hooks.ts";
+import { CONTENT_TYPE, eachRecord, openRecord, sealRecord } from "../wire/dtls/records.ts";
 import type { Fingerprint } from "../wire/sdp/offer.ts";
 import type { SrtpMasterKey, SrtpProfile } from "../wire/srtp/srtp.ts";
 import { DtlsGate } from "./dtls-gate.ts";
@@ -13,6 +15,8 @@ import { DtlsGate } from "./dtls-gate.ts";
 const CERTIFICATE_VERIFY = 15;
 const FINISHED = 20;
 const VERIFY_DATA_BYTES = 12;
+const FATAL = 2;
+const CLOSE_NOTIFY = 0;
 const HASHES: Record<number, string> = { 4: "sha256", 5: "sha384", 6: "sha512" };
 const FINGERPRINT_HASHES: ReadonlySet<string> = new Set(["sha-256", "sha-384", "sha-512"]);
 
@@ -34,30 +38,23 @@ export type Dtls = Pick<DtlsSession, "state" | "receive" | "send" | "close">;
 
 export class DtlsSession {
   #state: "connecting" | "connected" | "failed" | "closed" = "connecting";
-  readonly #engine: DtlsEngine;
-  readonly #gate: DtlsGate;
   readonly #options: DtlsOptions;
+  /** Null once the handshake has ended. */
+  #handshake: { readonly engine: DtlsEngine; readonly gate: DtlsGate } | null;
+  #established: EstablishedDtls | null = null;
 
   constructor(options: DtlsOptions) {
     this.#options = options;
-    this.#engine = createDtlsServer(options.certificate, options.profiles, {
+    const engine = createDtlsServer(options.certificate, options.profiles, {
       send: (data) => options.send(data),
-      onConnect: () => this.#connected(),
-      onData: (data) => {
-        if (this.#state === "connected") options.onData(data);
-      },
+      onConnect: () => this.#connected(engine, gate),
       onError: (error) => this.#fail(String(error)),
-      onClose: () => {
-        if (this.#state !== "connected") return;
-        this.#state = "closed";
-        options.onClosed();
-      },
     });
-    this.#gate = new DtlsGate({
-      deliver: (records) => this.#engine.deliver(records),
-      hasKeys: () => this.#engine.hasKeys,
-      isConnected: () => this.#state === "connected",
+    const gate = new DtlsGate({
+      deliver: (record) => engine.deliver(record),
+      hasKeys: () => engine.hasKeys,
     });
+    this.#handshake = { engine, gate };
   }
 
   get state(): "connecting" | "connected" | "failed" | "closed" {
@@ -65,36 +62,68 @@ export class DtlsSession {
   }
 
   receive(datagram: Buffer): void {
-    if (this.#state === "connecting" || this.#state === "connected") this.#gate.receive(datagram);
+    if (this.#handshake) this.#handshake.gate.receive(datagram);
+    // Unencrypted records are dropped: a forged plain alert would otherwise end the connection.
+    else eachRecord(datagram, (record, epoch) => epoch > 0 && this.#receiveRecord(record));
+  }
+
+  #receiveRecord(record: Buffer): void {
+    const established = this.#established;
+    const content = established && openRecord(record, established.incoming);
+    if (!content) return;
+    const [type, alert] = content;
+    switch (record[0]) {
+      case CONTENT_TYPE.applicationData:
+        this.#options.onData(content);
+        break;
+      case CONTENT_TYPE.handshake:
+        if (type === FINISHED) for (const datagram of established.lastFlight.repeat()) this.#options.send(datagram);
+        break;
+      case CONTENT_TYPE.alert:
+        if (type !== FATAL && alert !== CLOSE_NOTIFY) break;
+        this.close();
+        this.#options.onClosed();
+    }
   }
 
   /** Sends application data, which is SCTP. */
   async send(data: Buffer): Promise<void> {
-    if (this.#state === "connected") await this.#engine.send(data);
+    const established = this.#established;
+    if (!established) return;
+    const number = ++established.recordNumber;
+    this.#options.send(sealRecord(CONTENT_TYPE.applicationData, number, data, established.outgoing));
   }
 
   close(): void {
-    this.#state = "closed";
-    this.#engine.close();
+    this.#end("closed");
   }
 
-  #connected(): void {
+  #end(state: "closed" | "failed"): void {
+    this.#state = state;
+    this.#handshake?.engine.close();
+    this.#handshake = null;
+    this.#established = null;
+  }
+
+  #connected(engine: DtlsEngine, gate: DtlsGate): void {
     if (this.#state !== "connecting") return;
-    const keys = this.#engine.srtpKeys();
-    const problem = keys ? findImpostor(this.#engine, this.#options.fingerprints) : "no SRTP profile in common";
+    const keys = engine.srtpKeys();
+    const problem = keys ? findImpostor(engine, this.#options.fingerprints) : "no SRTP profile in common";
     if (problem || !keys) {
       this.#fail(problem ?? "no keys");
       return;
     }
     this.#state = "connected";
+    this.#established = engine.established();
+    engine.close();
+    this.#handshake = null;
     this.#options.onConnected(keys);
-    this.#gate.release();
+    for (const record of gate.held) this.#receiveRecord(record);
   }
 
   #fail(reason: string): void {
     if (this.#state !== "connecting") return;
-    this.#state = "failed";
-    this.#engine.close();
+    this.#end("failed");
     this.#options.onFailed(reason);
   }
 }

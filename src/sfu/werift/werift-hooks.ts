@@ -3,8 +3,8 @@
  * pinned, and `test/sfu/transport/werift-hooks.test.ts` checks what is assumed here.
  */
 import "./reflect.ts";
-import { createDecipheriv } from "node:crypto";
 import { CipherContext, DtlsServer, Event, RTCDataChannel, RTCDataChannelParameters, RTCSctpTransport } from "werift";
+import { eachRecord, openRecord, type RecordKey } from "../wire/dtls/records.ts";
 import { MASTER_KEY_BYTES, masterSaltBytes, type SrtpMasterKey, type SrtpProfile } from "../wire/srtp/srtp-cipher.ts";
 import { RECEIVE_WINDOW_BYTES } from "./sctp-inbound.ts";
 import { type LossyAssociation, patchAbandonment } from "./sctp-patches.ts";
@@ -28,22 +28,29 @@ export type HandshakeMessage = { type: number; body: Uint8Array; serialized: Uin
 export type DtlsEngine = {
   /** Takes one complete record in order, because werift joins fragments without checks. */
   deliver(record: Buffer): void;
-  send(data: Buffer): Promise<void>;
   /** Is true once the client's key exchange was read, so that encrypted records can be decrypted. */
   readonly hasKeys: boolean;
   readonly remoteCertificate: Uint8Array | null;
   readonly transcript: HandshakeMessage[];
   readonly masterSecret: Uint8Array;
   srtpKeys(): { incoming: SrtpMasterKey; outgoing: SrtpMasterKey } | null;
+  /** What is needed after the handshake. Nothing in it refers to the engine, whose state takes tens of kilobytes. */
+  established(): EstablishedDtls;
   close(): void;
+};
+
+export type EstablishedDtls = {
+  incoming: RecordKey;
+  outgoing: RecordKey;
+  /** The number of the last protected record that was sent. */
+  recordNumber: number;
+  lastFlight: LastFlight;
 };
 
 type DtlsEngineEvents = {
   send(data: Buffer): void;
   onConnect(): void;
-  onData(data: Buffer): void;
   onError(error: unknown): void;
-  onClose(): void;
 };
 
 /** Members that werift's type declarations do not have, or have with narrower types. */
@@ -58,21 +65,27 @@ type Internals = {
 
 type HandshakeFragment = { fragment_length: number; length: number };
 
-/** AES-GCM in all cipher suites that werift's server accepts. */
-type RecordCipher = { blockAlgorithm: "aes-128-gcm"; clientWriteKey: Buffer; clientNonce: Buffer };
+/** AES-128-GCM in all cipher suites that werift's server accepts. A nonce begins with the salt. */
+type RecordCipher = { clientWriteKey: Buffer; clientNonce: Buffer; serverWriteKey: Buffer; serverNonce: Buffer };
+
+const SALT_BYTES = 4;
+const recordKey = (key: Buffer, nonce: Buffer): RecordKey => ({
+  key: Uint8Array.from(key),
+  salt: Uint8Array.from(nonce.subarray(0, SALT_BYTES)),
+});
 
 export function createDtlsServer(
   certificate: DtlsCertificate,
   profiles: readonly SrtpProfile[],
   events: DtlsEngineEvents,
 ): DtlsEngine {
-  const renumber = createRenumbering();
+  const lastFlight = new LastFlight();
   const transport = {
     type: "stoa",
     address: { address: "0.0.0.0", family: "IPv4", port: 0 },
     closed: false,
     onData: (_data: Buffer) => {},
-    send: async (data: Buffer) => events.send(renumber(data)),
+    send: async (data: Buffer) => events.send(lastFlight.sent(data)),
     close: async () => {},
   };
   const server = new DtlsServer({
@@ -91,20 +104,16 @@ export function createDtlsServer(
     messages.filter((message) => message.fragment_length === message.length);
   server.onConnect.subscribe(events.onConnect);
   server.onError.subscribe(events.onError);
-  /** werift writes out every record that it cannot decrypt, and takes alerts for genuine that it has not decrypted. */
-  const deliverEncrypted = (record: Buffer) => {
-    const plain = internals.cipher.cipher ? decryptRecord(record, internals.cipher.cipher) : null;
-    if (!plain) return;
-    if (record[0] === CONTENT_TYPE.handshake) transport.onData(record);
-    else if (record[0] === CONTENT_TYPE.applicationData) events.onData(plain);
-    else if (record[0] === CONTENT_TYPE.alert && (plain[0] === FATAL || plain[1] === CLOSE_NOTIFY)) events.onClose();
-  };
   return {
-    deliver: (record) => {
-      if (record.readUInt16BE(3) > 0) deliverEncrypted(record);
-      else transport.onData(record);
+    deliver(record) {
+      if (record.readUInt16BE(3) > 0) {
+        const { cipher } = internals.cipher;
+        // werift writes out every record that it cannot decrypt.
+        if (!cipher || !openRecord(record, recordKey(cipher.clientWriteKey, cipher.clientNonce))) return;
+        lastFlight.begin();
+      }
+      transport.onData(record);
     },
-    send: (data) => server.send(data),
     get hasKeys() {
       return internals.cipher.cipher !== undefined;
     },
@@ -130,58 +139,56 @@ export function createDtlsServer(
         outgoing: { profile, key: keys.localKey, salt: keys.localSalt },
       };
     },
+    established() {
+      const { cipher } = internals.cipher;
+      if (!cipher) throw new Error("the handshake has not ended");
+      return {
+        incoming: recordKey(cipher.clientWriteKey, cipher.clientNonce),
+        outgoing: recordKey(cipher.serverWriteKey, cipher.serverNonce),
+        recordNumber: internals.dtls.recordSequenceNumber,
+        lastFlight,
+      };
+    },
     close() {
       for (const event of [server.onConnect, server.onError]) event.allUnsubscribe();
     },
   };
 }
 
-const CONTENT_TYPE = { alert: 21, handshake: 22, applicationData: 23 };
-const FATAL = 2;
-const CLOSE_NOTIFY = 0;
-const RECORD_HEADER_BYTES = 13;
-const EXPLICIT_NONCE_BYTES = 8;
-const TAG_BYTES = 16;
-
-/** RFC 5288 §3; null for a record that is not authentic. */
-function decryptRecord(record: Buffer, { blockAlgorithm, clientWriteKey, clientNonce }: RecordCipher): Buffer | null {
-  const start = RECORD_HEADER_BYTES + EXPLICIT_NONCE_BYTES;
-  const end = record.length - TAG_BYTES;
-  if (end < start) return null;
-  const nonce = Buffer.from(clientNonce);
-  record.copy(nonce, nonce.length - EXPLICIT_NONCE_BYTES, RECORD_HEADER_BYTES, start);
-  // Epoch and number, content type, version, and the length of the content.
-  const additional = Buffer.alloc(13);
-  record.copy(additional, 0, 3, 11);
-  record.copy(additional, 8, 0, 3);
-  additional.writeUInt16BE(end - start, 11);
-  const decipher = createDecipheriv(blockAlgorithm, clientWriteKey, nonce, { authTagLength: TAG_BYTES });
-  decipher.setAuthTag(record.subarray(end)).setAAD(additional);
-  const plain = decipher.update(record.subarray(start, end));
-  try {
-    decipher.final();
-    return plain;
-  } catch {
-    return null;
-  }
-}
-
 /**
- * werift repeats a flight unchanged, but a repeated record needs a new number (RFC 6347 §4.2.4): Firefox drops messages that come
- * too early, and would drop their repetitions as replays.
+ * The datagrams by which the server ends the handshake, and the record numbers of the handshake. werift repeats a flight unchanged, but a repeated
+ * record needs a new number (RFC 6347 §4.2.4): Firefox drops messages that come too early, and would drop their repetitions as replays.
  */
-function createRenumbering(): (datagram: Buffer) => Buffer {
-  let next = 0;
-  return (made) => {
+class LastFlight {
+  #hasBegun = false;
+  #datagrams: Buffer[] = [];
+  #next = 0;
+
+  /** Called with the client's Finished message. */
+  begin(): void {
+    this.#hasBegun = true;
+    this.#datagrams = [];
+  }
+
+  sent(made: Buffer): Buffer {
+    if (this.#hasBegun) this.#datagrams.push(made);
+    return this.#renumbered(made);
+  }
+
+  /** All of them once more, for a client that has not received them. */
+  repeat(): Buffer[] {
+    return this.#datagrams.map((datagram) => this.#renumbered(datagram));
+  }
+
+  #renumbered(made: Buffer): Buffer {
     // The datagram may still be in the send queue.
     const datagram = Buffer.from(made);
-    for (let at = 0; at + RECORD_HEADER_BYTES <= datagram.length; ) {
+    eachRecord(datagram, (record, epoch) => {
       // In later epochs the number is part of the encryption, and no record that is in order is dropped.
-      if (datagram.readUInt16BE(at + 3) === 0) datagram.writeUIntBE(next++, at + 5, 6);
-      at += RECORD_HEADER_BYTES + datagram.readUInt16BE(at + 11);
-    }
+      if (epoch === 0) record.writeUIntBE(this.#next++, 5, 6);
+    });
     return datagram;
-  };
+  }
 }
 
 /**

@@ -243,7 +243,6 @@ export const PARSERS: Record<string, Parser> = {
           must(record.length >= 13 && record.readUInt16BE(11) === record.length - 13, "a record that is not whole");
         },
         hasKeys: () => delivered > 2,
-        isConnected: () => delivered > 4,
       });
       for (const packet of packetsOf(input)) gate.receive(packet);
     },

@@ -133,6 +133,49 @@ describe("DTLS", () => {
     expect(new Set(numbers).size).toBe(61);
   });
 
+  test("a client that has not received the end of the handshake gets it again", async () => {
+    const sent: Buffer[] = [];
+    let finished: Buffer | null = null;
+    const { session } = await handshake({
+      onSent: (data) => sent.push(data),
+      shape: (data) => {
+        // The client's Finished is its first encrypted record.
+        const encrypted = data.indexOf(Buffer.from([22, 254, 253, 0, 1]));
+        if (encrypted >= 0) finished ??= data.subarray(encrypted);
+        return [data];
+      },
+    });
+    const last = sent.at(-1) as Buffer;
+    const before = sent.length;
+    session.receive(finished as unknown as Buffer);
+    const repeated = sent.slice(before);
+    expect(repeated.at(-1)).toEqual(last);
+    // A stranger's record gets no answer.
+    const forged = Buffer.from(finished as unknown as Buffer);
+    forged[forged.length - 1] = (forged.at(-1) ?? 0) ^ 1;
+    session.receive(forged);
+    expect(sent.length).toBe(before + repeated.length);
+  });
+
+  test("the state of the handshake ends with it", async () => {
+    const created: WeakRef<object>[] = [];
+    const server = DtlsServer.prototype as unknown as { setupExtensions(): void };
+    const { setupExtensions } = server;
+    server.setupExtensions = function () {
+      created.push(new WeakRef(this));
+      setupExtensions.call(this);
+    };
+    const { session } = await handshake({});
+    server.setupExtensions = setupExtensions;
+    expect(created.length).toBe(1);
+    // werift waits for timers of its own.
+    while (created[0]?.deref()) {
+      await Bun.sleep(20);
+      Bun.gc(true);
+    }
+    expect(session.state).toBe("connected");
+  });
+
   test("a certificate other than the offered one fails", async () => {
     const stranger = fingerprintOf(await createCertificate());
     expect(await handshake({ expected: [stranger] })).toMatchObject({
