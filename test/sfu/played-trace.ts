@@ -277,7 +277,7 @@ export class PlayedTrace {
           `${group.packets} ${group.octets} ${group.bytes} ${group.highest} ${nack.missing} ${nack.recovered}`,
         );
     for (const { subscription, sent } of this.#viewers)
-      this.reports.push(`${subscription.bytesOut} ${JSON.stringify(sent.history())}`);
+      this.reports.push(`${subscription.bytesOut} ${JSON.stringify(sent.history(nowMs))}`);
     this.reports.push(JSON.stringify(this.#flight.dump([], [], nowMs)));
     this.#sender.close();
     this.#udp.close();

@@ -8,7 +8,7 @@ type DelaySignal = "normal" | "overuse" | "underuse";
 
 const GROUP_MS = 5;
 const WINDOW = 20;
-const ROOM = 8 * WINDOW;
+const ROOM = 3 * WINDOW;
 const SMOOTHING = 0.9;
 const GAIN = 4;
 const MAX_DELTAS = 60;

@@ -61,13 +61,13 @@ static void rewrite_vp8(uint8_t *payload, const source_packet *from, const subsc
   }
 }
 
-// As SentPackets.next in wire/rtcp/twcc-feedback.ts: 16 bits of number, 16 of size, 8 of zeros, 13 of the RTP number.
+// As SentPackets.next in wire/rtcp/twcc-feedback.ts: 12 bits of size, 5 of number, a zero, 13 of the RTP number, a zero.
 static uint32_t next_number(transport_numbers *n, const source_packet *from, double outgoing) {
-  uint64_t sequence = outgoing >= 0 && outgoing < MAX_EXTENDED ? (uint64_t)outgoing & 0x1fff : 0;
+  uint32_t sequence = outgoing >= 0 && outgoing < MAX_EXTENDED ? (uint32_t)((uint64_t)outgoing & 0x1fff) : 0;
   uint32_t number = n->next & 0xffff;
   n->next = (number + 1) & 0xffff;
-  n->entries[number % NUMBERS_KEPT].sent_at_ms = from->now_ms;
-  n->entries[number % NUMBERS_KEPT].what = number + from->data_bytes * 65536.0 + (double)sequence * 1099511627776.0;
+  n->entries[number % NUMBERS_KEPT].sent_at = ticks_of(from->now_ms);
+  n->entries[number % NUMBERS_KEPT].what = (from->data_bytes & 0xfff) | number / NUMBERS_KEPT << 12 | sequence << 18;
   return number;
 }
 

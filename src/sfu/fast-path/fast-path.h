@@ -19,6 +19,9 @@
 // The packet index of SRTP has 48 bits.
 #define MAX_EXTENDED 281474976710656.0
 
+// Times in 32 bits, for tables of thousands of packets (wire/rtcp/ticks.ts).
+static inline uint32_t ticks_of(double ms) { return ms >= 0 && ms < MAX_EXTENDED ? (uint32_t)(uint64_t)(ms * 16) : 0; }
+
 static inline uint32_t read16(const uint8_t *p) { return (uint32_t)p[0] << 8 | p[1]; }
 
 static inline uint32_t read32(const uint8_t *p) { return read16(p) << 16 | read16(p + 2); }
@@ -46,7 +49,7 @@ typedef struct {
 typedef struct {
   uint32_t next, unused;
   struct {
-    double sent_at_ms, what;
+    uint32_t sent_at, what;
   } entries[NUMBERS_KEPT];
 } transport_numbers;
 
@@ -85,19 +88,19 @@ typedef struct {
   uint32_t slot_count, is_forwardable;
 } fan_out_group;
 
-#define ARRIVALS_KEPT 4096u
+#define ARRIVALS_KEPT 2048u
 
-// When the packets of a connection arrived, in quarters of a millisecond; −1 for those that did not (wire/rtcp/twcc.ts).
+// When the packets of a connection arrived, in quarters of a millisecond; 0 for those that did not (wire/rtcp/twcc.ts).
 typedef struct {
-  double highest, next, ticks[ARRIVALS_KEPT];
+  double highest, next;
+  uint32_t ticks[ARRIVALS_KEPT];
 } arrivals;
 
 #define FLIGHT_KEPT 2048u
 
 // The headers of the packets that arrived last (flight/flight-recorder.ts).
 typedef struct {
-  uint32_t count, unused;
-  double at_ms[FLIGHT_KEPT];
+  uint32_t count;
   uint32_t words[FLIGHT_KEPT][4];
 } flight_log;
 

@@ -47,26 +47,25 @@ static void record_arrival(arrivals *a, uint32_t number, double now_ms) {
     extended = highest + ahead;
     if (ahead > 0) {
       uint32_t skipped = (uint32_t)ahead - 1 < ARRIVALS_KEPT - 1 ? (uint32_t)ahead - 1 : ARRIVALS_KEPT;
-      for (uint32_t i = 1; i <= skipped; i++) a->ticks[((uint64_t)highest + i) % ARRIVALS_KEPT] = -1;
+      for (uint32_t i = 1; i <= skipped; i++) a->ticks[((uint64_t)highest + i) % ARRIVALS_KEPT] = 0;
       a->highest = extended;
       if (a->next < extended - ARRIVALS_KEPT + 1) a->next = extended - ARRIVALS_KEPT + 1;
     } else {
-      if (-ahead >= MAX_STATUSES || a->ticks[(uint64_t)(int64_t)extended % ARRIVALS_KEPT] >= 0) return;
+      if (-ahead >= MAX_STATUSES || a->ticks[(uint64_t)(int64_t)extended % ARRIVALS_KEPT] != 0) return;
       if (extended < a->next) a->next = extended;
     }
   }
-  double ticks = now_ms * 4 + 0.5;
-  a->ticks[(uint64_t)(int64_t)extended % ARRIVALS_KEPT] = ticks >= 0 && ticks < MAX_EXTENDED ? (double)(int64_t)ticks : -1;
+  uint32_t ticks = now_ms >= 0 && now_ms < MAX_EXTENDED ? (uint32_t)(uint64_t)(now_ms * 4 + 0.5) : 0;
+  a->ticks[(uint64_t)(int64_t)extended % ARRIVALS_KEPT] = ticks ? ticks : 1;
 }
 
 // As FlightRecorder.received in flight/flight-recorder.ts.
 static void record_header(flight_log *f, const source_packet *s) {
-  uint32_t at = f->count++ % FLIGHT_KEPT;
-  f->at_ms[at] = s->now_ms;
-  f->words[at][0] = read32(s->data + 8);
-  f->words[at][1] = s->timestamp;
-  f->words[at][2] = read16(s->data + 2) << 16 | (s->data_bytes < 0xffff ? s->data_bytes : 0xffff);
-  f->words[at][3] = s->marker;
+  uint32_t *words = f->words[f->count++ % FLIGHT_KEPT];
+  words[0] = ticks_of(s->now_ms);
+  words[1] = read32(s->data + 8);
+  words[2] = s->timestamp;
+  words[3] = read16(s->data + 2) << 16 | (s->marker ? 0x8000 : 0) | (s->data_bytes & 0x3fff);
 }
 
 static void record_packet(publisher *p, const source_packet *s, packet_run *run) {

@@ -1,15 +1,20 @@
 /** Records the last seconds of one connection: packet headers, RTCP reports and estimates, without content. */
 import type { FlightDump } from "../../protocol/media/flight.ts";
 import { RTCP_TYPE } from "../wire/rtcp/rtcp.ts";
+import { msOf, ticksOf } from "../wire/rtcp/ticks.ts";
 import { readUint8, readUint16 } from "../wire/rtp/bytes.ts";
 
 const PACKETS = 2_048;
+/** Ticks of arrival, SSRC, timestamp; sequence number (16 bits), marker (1), whether it is a retransmission (1), length (14). */
 const WORDS = 4;
+const MARKER = 0x8000;
+const REPAIR = 0x4000;
+const LENGTH_MASK = 0x3fff;
 const STATES = 120;
-const STATE_COLUMNS = 7;
+const STATE_COLUMNS = 6;
 const STATE_EVERY_MS = 500;
 /** Per half of the report log; the older half is discarded when the newer one is full. */
-const REPORT_BYTES = 8_192;
+const REPORT_BYTES = 4_096;
 const REPORT_HEADER = 10;
 /** SDES is not kept, because it names the source. */
 const KEPT: ReadonlySet<number> = new Set([
@@ -62,43 +67,30 @@ class ReportLog {
 
 type ReceivedHeader = { ssrc: number; sequenceNumber: number; timestamp: number; length: number; marker: boolean };
 
-/** `flight_log` in fast-path.h, because native code records packets here too. */
-type ReceivedPackets = { count: Uint32Array; times: Float64Array; words: Uint32Array };
-
-function createReceivedPackets(): ReceivedPackets {
-  const memory = new ArrayBuffer(8 + PACKETS * 8 + PACKETS * WORDS * 4);
-  return {
-    count: new Uint32Array(memory, 0, 2),
-    times: new Float64Array(memory, 8, PACKETS),
-    words: new Uint32Array(memory, 8 + PACKETS * 8),
-  };
-}
-
 /** Memory is allocated with the first entry, because most participants publish nothing. */
 export class FlightRecorder {
-  #received: ReceivedPackets | null = null;
-  #reports: { newer: ReportLog; older: ReportLog } | null = null;
-  #states: Float64Array | null = null;
+  /** A counter and the packets: `flight_log` in fast-path.h, because native code records packets here too. */
+  #received: Uint32Array<ArrayBuffer> | null = null;
+  #reports: { newer: ReportLog; older: ReportLog | null } | null = null;
+  #states: { readonly atMs: Float64Array; readonly values: Float32Array } | null = null;
   #stateCount = 0;
   #stateAtMs = Number.NEGATIVE_INFINITY;
 
   received({ ssrc, sequenceNumber, timestamp, length, marker }: ReceivedHeader, repair: boolean, nowMs: number): void {
-    this.#received ??= createReceivedPackets();
-    const { count, times, words } = this.#received;
-    const packets = count[0] as number;
-    count[0] = packets + 1;
-    const slot = packets % PACKETS;
-    times[slot] = nowMs;
-    const at = slot * WORDS;
-    words[at] = ssrc;
-    words[at + 1] = timestamp;
-    words[at + 2] = sequenceNumber * 0x10000 + Math.min(length, 0xffff);
-    words[at + 3] = (marker ? 1 : 0) + (repair ? 2 : 0);
+    this.#received ??= new Uint32Array(new ArrayBuffer((1 + PACKETS * WORDS) * 4));
+    const words = this.#received;
+    const packets = words[0] as number;
+    words[0] = packets + 1;
+    const at = 1 + (packets % PACKETS) * WORDS;
+    words[at] = ticksOf(nowMs);
+    words[at + 1] = ssrc;
+    words[at + 2] = timestamp;
+    words[at + 3] = sequenceNumber * 0x10000 + (marker ? MARKER : 0) + (repair ? REPAIR : 0) + (length & LENGTH_MASK);
   }
 
   /** Null before the first packet. */
   get receivedMemory(): Uint32Array | null {
-    return this.#received?.count ?? null;
+    return this.#received;
   }
 
   /** Takes a decrypted compound packet. */
@@ -113,12 +105,13 @@ export class FlightRecorder {
 
   #keep(data: Uint8Array, from: number, end: number, nowMs: number): void {
     if (REPORT_HEADER + end - from > REPORT_BYTES) return;
-    this.#reports ??= { newer: new ReportLog(), older: new ReportLog() };
+    this.#reports ??= { newer: new ReportLog(), older: null };
     const { newer, older } = this.#reports;
     if (newer.add(data, from, end, nowMs)) return;
-    this.#reports = { newer: older, older: newer };
-    older.length = 0;
-    older.add(data, from, end, nowMs);
+    const next = older ?? new ReportLog();
+    this.#reports = { newer: next, older: newer };
+    next.length = 0;
+    next.add(data, from, end, nowMs);
   }
 
   isStateDue(nowMs: number): boolean {
@@ -127,16 +120,16 @@ export class FlightRecorder {
 
   state(state: FlightState, nowMs: number): void {
     this.#stateAtMs = nowMs;
-    this.#states ??= new Float64Array(STATES * STATE_COLUMNS);
+    this.#states ??= { atMs: new Float64Array(STATES), values: new Float32Array(STATES * STATE_COLUMNS) };
     const { estimateBps, queueMs, rttMs, uplinkLossPercent, downlinkLossPercent, jitterMs } = state;
     const values = [estimateBps, queueMs, rttMs, uplinkLossPercent, downlinkLossPercent, jitterMs];
-    const at = (this.#stateCount++ % STATES) * STATE_COLUMNS;
-    this.#states[at] = nowMs;
-    for (const [column, value] of values.entries()) this.#states[at + 1 + column] = value ?? -1;
+    const slot = this.#stateCount++ % STATES;
+    this.#states.atMs[slot] = nowMs;
+    for (const [column, value] of values.entries()) this.#states.values[slot * STATE_COLUMNS + column] = value ?? -1;
   }
 
   dump(streams: FlightDump["streams"], sent: readonly (readonly number[])[], nowMs: number): FlightDump {
-    const received = this.#receivedRows();
+    const received = this.#receivedRows(nowMs);
     const rtcp = this.#reportRows();
     const states = this.#stateRows();
     const times = [received, sent, states].flatMap((rows) => rows.map(([at = 0]) => at));
@@ -150,26 +143,26 @@ export class FlightRecorder {
     };
   }
 
-  #receivedRows(): number[][] {
-    if (!this.#received) return [];
-    const { count, times, words } = this.#received;
-    return inOrder(count[0] ?? 0, PACKETS, (slot) => {
-      const at = slot * WORDS;
-      const word = (index: number) => words[at + index] ?? 0;
-      const [sequence, bytes] = [word(2) >>> 16, word(2) & 0xffff];
-      return [times[slot] ?? 0, word(0), sequence, word(1), bytes, word(3) & 1, word(3) >> 1];
+  #receivedRows(nowMs: number): number[][] {
+    const words = this.#received;
+    if (!words) return [];
+    return inOrder(words[0] ?? 0, PACKETS, (slot) => {
+      const [ticks = 0, ssrc = 0, timestamp = 0, rest = 0] = words.subarray(1 + slot * WORDS);
+      const marks = [rest & MARKER ? 1 : 0, rest & REPAIR ? 1 : 0];
+      return [msOf(ticks, nowMs), ssrc, rest >>> 16, timestamp, rest & LENGTH_MASK, ...marks];
     });
   }
 
   #stateRows(): number[][] {
     return inOrder(this.#stateCount, STATES, (slot) => {
       const rounded = (value: number) => Math.round(value * 10) / 10;
-      return [...(this.#states?.subarray(slot * STATE_COLUMNS, (slot + 1) * STATE_COLUMNS) ?? [])].map(rounded);
+      const values = this.#states?.values.subarray(slot * STATE_COLUMNS, (slot + 1) * STATE_COLUMNS) ?? [];
+      return [this.#states?.atMs[slot] ?? 0, ...values].map(rounded);
     });
   }
 
   #reportRows(): [number, string][] {
-    return this.#reports ? [...this.#reports.older.rows(), ...this.#reports.newer.rows()] : [];
+    return [...(this.#reports?.older?.rows() ?? []), ...(this.#reports?.newer.rows() ?? [])];
   }
 }
 

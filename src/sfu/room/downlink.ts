@@ -63,7 +63,7 @@ export class Downlink {
 
   /** Recently sent packets, for the flight recorder. */
   get history(): number[][] {
-    return this.#sent.history();
+    return this.#sent.history(this.#host.now());
   }
 
   get queueMs(): number | null {

@@ -7,10 +7,12 @@ const REPORT_INTERVAL_MS = 1_000;
 const MAX_REPORT_BYTES = 1_100;
 const CNAME = "stoa";
 
+/** The reports that are being sent. */
+const out = new Uint8Array(1_500);
+
 /** Sends sender reports derived from the publishers', so that audio and video stay synchronous. */
 export class ReportSender {
   readonly #send: (packet: Uint8Array) => void;
-  readonly #out = new Uint8Array(1_500);
 
   constructor(send: (packet: Uint8Array) => void) {
     this.#send = send;
@@ -26,14 +28,14 @@ export class ReportSender {
       const report = deriveSenderReport(forwarder, layer.index, section.clockRate, layer.senderReport, nowMs);
       if (!report) continue;
       section.senderReportDueMs = nowMs + REPORT_INTERVAL_MS;
-      end = writeSenderReport(this.#out, end, report);
+      end = writeSenderReport(out, end, report);
       section.sentReports.remember(report.ntpSeconds, report.ntpFraction, nowMs);
-      end = writeSdes(this.#out, end, report.ssrc, CNAME);
+      end = writeSdes(out, end, report.ssrc, CNAME);
       if (end > MAX_REPORT_BYTES) {
-        this.#send(this.#out.subarray(0, end));
+        this.#send(out.subarray(0, end));
         end = 0;
       }
     }
-    if (end > 0) this.#send(this.#out.subarray(0, end));
+    if (end > 0) this.#send(out.subarray(0, end));
   }
 }

@@ -14,6 +14,9 @@ const SETTLED_AFTER_MS = 3_000;
 const REPORT_INTERVAL_MS = 1_000;
 const MAX_NACKS = 200;
 
+/** The packet that is being sent. */
+const out = new Uint8Array(Math.max(PACKET_BUFFER_BYTES, MAX_TWCC_BYTES) + 64);
+
 export function randomSsrc(): number {
   return 1 + Math.floor(Math.random() * 0xfffffffe);
 }
@@ -39,7 +42,6 @@ export class PublisherFeedback {
   /** When the publisher last had to find its rate. */
   #unsettledMs = Number.NEGATIVE_INFINITY;
   #reportedMs = 0;
-  readonly #out = new Uint8Array(Math.max(PACKET_BUFFER_BYTES, MAX_TWCC_BYTES) + 64);
 
   constructor(
     send: (packet: Uint8Array) => void,
@@ -106,7 +108,7 @@ export class PublisherFeedback {
     if (!reports) return;
     this.#reportedMs = nowMs;
     if (reports.length === 0) return;
-    this.#send(this.#out.subarray(0, writeReceiverReport(this.#out, 0, this.#ssrc, reports)));
+    this.#send(out.subarray(0, writeReceiverReport(out, 0, this.#ssrc, reports)));
     this.lossPercent = (fractionLost * 100) / 256;
     this.pathLossPercent = path.expected === 0 ? 0 : (path.lost * 100) / path.expected;
     this.#path.expected += path.expected;
@@ -119,8 +121,8 @@ export class PublisherFeedback {
     this.#twccSentMs = nowMs;
     const twcc = this.#twcc;
     while (twcc?.pending) {
-      const end = twcc.writeFeedback(this.#out, 0, this.#ssrc, this.#twccSsrc);
-      if (end > 0) this.#send(this.#out.subarray(0, end));
+      const end = twcc.writeFeedback(out, 0, this.#ssrc, this.#twccSsrc);
+      if (end > 0) this.#send(out.subarray(0, end));
     }
   }
 
@@ -131,12 +133,12 @@ export class PublisherFeedback {
       // Clients that did not negotiate it for audio have nothing to send again.
       if (due.length > 0 && (kind === "video" || codec?.nack)) {
         this.#repairs.nacksOut += due.length;
-        this.#send(this.#out.subarray(0, writeNack(this.#out, 0, this.#ssrc, layer.ssrc, due.slice(0, MAX_NACKS))));
+        this.#send(out.subarray(0, writeNack(out, 0, this.#ssrc, layer.ssrc, due.slice(0, MAX_NACKS))));
       }
     }
     if (layer.takeKeyframeRequest(nowMs)) {
       this.#repairs.keyframesOut += 1;
-      this.#send(this.#out.subarray(0, writePli(this.#out, 0, this.#ssrc, layer.ssrc)));
+      this.#send(out.subarray(0, writePli(out, 0, this.#ssrc, layer.ssrc)));
     }
   }
 

@@ -19,6 +19,9 @@ const AWAKE_FOR_DATA_MS = 10;
 /** A data channel message of 64 KB and its framing. */
 export const MAX_DATA_MESSAGE_BYTES = 70_000;
 
+/** The RTCP packet that is being sent. */
+const rtcp = new Uint8Array(PACKET_BUFFER_BYTES);
+
 type IceState = "new" | "checking" | "connected" | "disconnected" | "failed" | "closed";
 type DtlsState = "new" | "connecting" | "connected" | "failed" | "closed";
 
@@ -104,7 +107,6 @@ export class Connection {
   readonly #control: { readonly reports: ControlBudget; readonly data: ControlBudget };
   /** The datagram that is being read has an authentic record. */
   #isAuthentic = false;
-  readonly #rtcp = new Uint8Array(PACKET_BUFFER_BYTES);
 
   constructor(host: ConnectionHost, fingerprints: readonly Fingerprint[], events: ConnectionEvents) {
     this.#host = host;
@@ -205,8 +207,8 @@ export class Connection {
   /** Copies, protects and sends the packet. */
   sendRtcp(packet: Uint8Array): void {
     if (!this.#outgoing || packet.length + SRTP_MAX_OVERHEAD > PACKET_BUFFER_BYTES) return;
-    this.#rtcp.set(packet);
-    this.#sendRaw(this.#rtcp.subarray(0, this.#outgoing.protectRtcp(this.#rtcp, packet.length)));
+    rtcp.set(packet);
+    this.#sendRaw(rtcp.subarray(0, this.#outgoing.protectRtcp(rtcp, packet.length)));
   }
 
   /** Simulates a bad network to this client, for development; null ends it. */

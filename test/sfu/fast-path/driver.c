@@ -361,7 +361,7 @@ static void fuzz_receive_loop(engine *e, uint32_t live) {
       p->flight = chance() % 16 ? flight : NULL;
       p->transport_sequence_id = 5;
       p->audio_level_id = 6;
-      for (uint32_t k = 0; k < ARRIVALS_KEPT; k++) arrived->ticks[k] = -1;
+      memset(arrived->ticks, 0, sizeof arrived->ticks);
       arrived->highest = arrived->next = chance() % 4 ? -1 : chance() % 70000;
       if (chance() % 8 == 0) p->rows[chance() % 3].stream.highest = chance() % 2 ? -5.0 : 1e300;
       if (chance() % 8 == 0) arrived->highest = 0.0 / 0.0;

@@ -221,9 +221,7 @@ describe("proof that the peer holds its certificate's key", () => {
     const engine = createDtlsServer(serverCertificate, ["AEAD_AES_128_GCM"], {
       send: (data) => setImmediate(() => transport.onData(data)),
       onConnect: resolve,
-      onData: () => {},
       onError: () => {},
-      onClose: () => {},
     });
     const client = new DtlsClient({
       cert: clientCertificate.certPem,

@@ -45,9 +45,7 @@ describe("what Stoa assumes of werift", () => {
     const engine = createDtlsServer(await createCertificate(), ["AEAD_AES_128_GCM"], {
       send: () => {},
       onConnect: () => {},
-      onData: () => {},
       onError: (error) => void errors.push(error),
-      onClose: () => {},
     });
     for (let i = 0; i < 200; i++) {
       const record = Buffer.alloc(13 + 30, i);

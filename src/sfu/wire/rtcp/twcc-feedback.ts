@@ -2,6 +2,7 @@
 
 import { readUint8, readUint16, readUint24 } from "../rtp/bytes.ts";
 import { sequenceDiff } from "../rtp/sequence.ts";
+import { msOf, ticksOf } from "./ticks.ts";
 import { readStatusChunks, SYMBOL } from "./twcc.ts";
 
 /** No browser reports more at once; a forged count must not claim memory. */
@@ -89,17 +90,36 @@ export type TransportSequence = {
   readonly memory?: Uint32Array<ArrayBuffer>;
 };
 
-/** An entry is the time of sending, and the packet's number, size, probe and low bits of its RTP number packed into one number. */
-const ENTRY_DOUBLES = 2;
-const PROBE_SHIFT = 0x100000000;
-const OUTGOING_SHIFT = 0x100 * PROBE_SHIFT;
-const OUTGOING_MASK = 0x1fff;
+/**
+ * An entry is two words: the ticks at which the packet was sent, and its size (12 bits), what its number has above its position (5),
+ * whether it is part of a probe (1), the probe or the low bits of the RTP number (13), and whether it is settled (1): it was reported,
+ * or sent again. A size of 0 marks an entry without a packet.
+ */
+const ENTRY_WORDS = 2;
+const MAX_BYTES = 0xfff;
+const CYCLE_SHIFT = 12;
+const HISTORY_BITS = Math.log2(HISTORY);
+const NUMBER_MASK = 0x1ffff;
+const PROBE = 1 << 17;
+const DETAIL_SHIFT = 18;
+const DETAIL_MASK = 0x1fff;
+const SETTLED = 1 << 31;
+
+/** The size and the number of a packet as an entry has them, without what is not the packet's own. */
+function isOf(entry: number, sequence: number): boolean {
+  return (entry & MAX_BYTES) !== 0 && (entry & NUMBER_MASK) >> CYCLE_SHIFT === sequence >> HISTORY_BITS;
+}
+
+function probeOf(entry: number): number {
+  return (entry & PROBE) === 0 ? 0 : (entry >>> DETAIL_SHIFT) & DETAIL_MASK;
+}
+
 /** Lost packets are requested at once and reported within a tenth of a second; a client that never reports must not claim memory. */
 const MAX_UNREPORTED = 64;
 /** Packets of one burst may be noted in another order than they were sent. */
-const DISORDER_MS = 50;
+const DISORDER_TICKS = ticksOf(50);
 /** The next number, and padding, precede the entries. */
-const HEAD_BYTES = 8;
+const HEAD_WORDS = 2;
 
 /** The transport-wide sequence numbers of one connection to a subscriber, and when each was sent. */
 export class SentPackets implements TransportSequence {
@@ -107,7 +127,7 @@ export class SentPackets implements TransportSequence {
   #memory: Uint32Array<ArrayBuffer> | null = null;
   readonly #first: number;
   /** Packed, because every packet of every subscriber makes an entry. */
-  #entries = new Float64Array();
+  #entries = new Int32Array();
   readonly #clock = new ReferenceClock();
   /** The newest number that was reported, and later ones that were sent again before their report: they are lost. */
   #reportedUpTo: number;
@@ -123,9 +143,8 @@ export class SentPackets implements TransportSequence {
   }
 
   #allocate(): Uint32Array<ArrayBuffer> {
-    const bytes = new ArrayBuffer(HEAD_BYTES + HISTORY * ENTRY_DOUBLES * 8);
-    this.#entries = new Float64Array(bytes, HEAD_BYTES).fill(-1);
-    this.#memory = new Uint32Array(bytes);
+    this.#memory = new Uint32Array(new ArrayBuffer((HEAD_WORDS + HISTORY * ENTRY_WORDS) * 4));
+    this.#entries = new Int32Array(this.#memory.buffer, HEAD_WORDS * 4);
     this.#memory[0] = this.#first;
     return this.#memory;
   }
@@ -134,10 +153,14 @@ export class SentPackets implements TransportSequence {
     const { memory } = this;
     const sequence = memory[0] as number;
     memory[0] = (sequence + 1) & 0xffff;
-    const at = (sequence & HISTORY_MASK) * ENTRY_DOUBLES;
-    this.#entries[at] = nowMs;
+    const at = (sequence & HISTORY_MASK) * ENTRY_WORDS;
+    const detail = probe === 0 ? outgoing & DETAIL_MASK : probe;
+    this.#entries[at] = ticksOf(nowMs);
     this.#entries[at + 1] =
-      sequence + bytes * 0x10000 + probe * PROBE_SHIFT + (outgoing & OUTGOING_MASK) * OUTGOING_SHIFT;
+      Math.min(bytes, MAX_BYTES) |
+      ((sequence >> HISTORY_BITS) << CYCLE_SHIFT) |
+      (probe === 0 ? 0 : PROBE) |
+      (detail << DETAIL_SHIFT);
     return sequence;
   }
 
@@ -146,16 +169,18 @@ export class SentPackets implements TransportSequence {
    * could be it.
    */
   find(sentAtMs: number, bytes: number, outgoing: number): number {
-    const wanted = (outgoing & OUTGOING_MASK) * 0x100 * 0x10000 + bytes;
+    const sentAt = ticksOf(sentAtMs);
+    const wanted = bytes | ((outgoing & DETAIL_MASK) << DETAIL_SHIFT);
     let found = -1;
     for (let back = 1; back <= HISTORY; back++) {
       const sequence = ((this.memory[0] as number) - back) & 0xffff;
-      const at = (sequence & HISTORY_MASK) * ENTRY_DOUBLES;
-      const noted = this.#entries[at] as number;
-      if (noted < sentAtMs - DISORDER_MS) break;
+      const at = (sequence & HISTORY_MASK) * ENTRY_WORDS;
       const entry = this.#entries[at + 1] as number;
-      const packed = entry < 0 ? -1 - entry : entry;
-      if (noted !== sentAtMs || packed % 0x10000 !== sequence || Math.floor(packed / 0x10000) !== wanted) continue;
+      if (!isOf(entry, sequence)) break;
+      const earlier = (sentAt - (this.#entries[at] as number)) | 0;
+      if (earlier > DISORDER_TICKS) break;
+      const isWanted = (entry & ~(SETTLED | (NUMBER_MASK & ~MAX_BYTES))) === wanted;
+      if (earlier !== 0 || !isWanted) continue;
       if (found >= 0) return -1;
       found = sequence;
     }
@@ -164,26 +189,24 @@ export class SentPackets implements TransportSequence {
 
   /** The packet is sent again under its number: it counts as lost, and its arrival tells nothing of the path. */
   sentAgain(sequence: number): void {
-    const at = (sequence & HISTORY_MASK) * ENTRY_DOUBLES + 1;
-    const packed = this.#entries[at] as number;
-    if (packed < 0 || packed % 0x10000 !== sequence) return;
-    this.#entries[at] = -1 - packed;
+    const at = (sequence & HISTORY_MASK) * ENTRY_WORDS + 1;
+    const entry = this.#entries[at] as number;
+    if (entry < 0 || !isOf(entry, sequence)) return;
+    this.#entries[at] = entry | SETTLED;
     const isUnreported = sequenceDiff(sequence, this.#reportedUpTo) > 0;
     if (isUnreported && this.#resent.length < MAX_UNREPORTED) this.#resent.push(sequence);
   }
 
   /** The remembered packets, oldest first: time, number, bytes, probe. */
-  history(): [number, number, number, number][] {
+  history(nowMs: number): [number, number, number, number][] {
     const rows: [number, number, number, number][] = [];
     if (this.#memory === null) return rows;
     for (let back = HISTORY; back > 0; back--) {
       const sequence = ((this.memory[0] as number) - back) & 0xffff;
-      const at = (sequence & HISTORY_MASK) * ENTRY_DOUBLES;
+      const at = (sequence & HISTORY_MASK) * ENTRY_WORDS;
       const entry = this.#entries[at + 1] as number;
-      const packed = entry < 0 ? -1 - entry : entry;
-      const sentAtMs = this.#entries[at] as number;
-      if (sentAtMs < 0 || packed % 0x10000 !== sequence) continue;
-      rows.push([sentAtMs, sequence, Math.floor(packed / 0x10000) & 0xffff, Math.floor(packed / PROBE_SHIFT) & 0xff]);
+      if (!isOf(entry, sequence)) continue;
+      rows.push([msOf(this.#entries[at] as number, nowMs), sequence, entry & MAX_BYTES, probeOf(entry)]);
     }
     return rows;
   }
@@ -192,10 +215,8 @@ export class SentPackets implements TransportSequence {
   bytesAfter(sequence: number): number {
     const count = Math.min(((this.memory[0] as number) - sequence - 1) & 0xffff, HISTORY);
     let bytes = 0;
-    for (let n = 1; n <= count; n++) {
-      const entry = this.#entries[((sequence + n) & HISTORY_MASK) * ENTRY_DOUBLES + 1] as number;
-      bytes += ((entry < 0 ? -1 - entry : entry) >>> 16) & 0xffff;
-    }
+    for (let n = 1; n <= count; n++)
+      bytes += (this.#entries[((sequence + n) & HISTORY_MASK) * ENTRY_WORDS + 1] as number) & MAX_BYTES;
     return bytes;
   }
 
@@ -211,18 +232,18 @@ export class SentPackets implements TransportSequence {
     let known = 0;
     for (let i = 0; i < count; i++) {
       const sequence = (baseSequence + i) & 0xffff;
-      const at = (sequence & HISTORY_MASK) * ENTRY_DOUBLES;
-      const sentAtMs = entries[at] as number;
+      const at = (sequence & HISTORY_MASK) * ENTRY_WORDS;
       const entry = entries[at + 1] as number;
       const isResent = entry < 0 && this.#resent.includes(sequence);
-      const packed = isResent ? -1 - entry : entry;
-      if (packed < 0 || (packed & 0xffff) !== sequence || nowMs - sentAtMs > MAX_AGE_MS) continue;
+      if ((entry < 0 && !isResent) || !isOf(entry, sequence)) continue;
+      const sentAtMs = msOf(entries[at] as number, nowMs);
+      if (nowMs - sentAtMs > MAX_AGE_MS) continue;
       const arrivedAtMs = isResent ? Number.NaN : referenceMs + (arrivals[i] as number);
-      if (!Number.isNaN(arrivedAtMs)) entries[at + 1] = -1 - packed;
+      if (!Number.isNaN(arrivedAtMs)) entries[at + 1] = entry | SETTLED;
       acknowledged.sentAtMs[known] = sentAtMs;
       acknowledged.arrivedAtMs[known] = arrivedAtMs;
-      acknowledged.bytes[known] = (packed >>> 16) & 0xffff;
-      acknowledged.probe[known] = packed < PROBE_SHIFT ? 0 : Math.floor(packed / PROBE_SHIFT) & 0xff;
+      acknowledged.bytes[known] = entry & MAX_BYTES;
+      acknowledged.probe[known] = probeOf(entry);
       known++;
     }
     acknowledged.count = known;

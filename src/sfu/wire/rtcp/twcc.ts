@@ -5,21 +5,25 @@ import { readUint8, readUint16, writeUint16, writeUint24, writeUint32 } from "..
 import { sequenceDiff } from "../rtp/sequence.ts";
 import { RTCP_TYPE } from "./rtcp.ts";
 
-const CAPACITY = 4_096;
+/** A link to another worker brings thousands of packets between two reports. */
+const CAPACITY = 2_048;
 const MASK = CAPACITY - 1;
 /** Keeps a report below any MTU, whatever the deltas. */
 const MAX_STATUSES = 400;
 export const MAX_TWCC_BYTES = 20 + MAX_STATUSES * 2 + MAX_STATUSES * 2 + 4;
 /** One tick is 250 µs, one unit of the reference time 256 ticks (64 ms). */
 const TICKS_PER_MS = 4;
-const REFERENCE_TICKS = 256;
+const REFERENCE_BITS = 8;
+const HEAD_BYTES = 16;
+
+/** Of the report that is being written. */
+const symbols = new Uint8Array(MAX_STATUSES);
 
 export class TwccRecorder {
   /** The highest number, the next to report, and arrivals: `arrivals` in fast-path.h, where native code does the same as `record`. */
-  readonly memory = new Float64Array(new ArrayBuffer((2 + CAPACITY) * 8)).fill(-1);
-  /** Arrivals in ticks; −1 when not received. */
-  readonly #arrivals = this.memory.subarray(2);
-  readonly #symbols = new Uint8Array(MAX_STATUSES);
+  readonly memory = new Float64Array(new ArrayBuffer(HEAD_BYTES + CAPACITY * 4)).fill(-1, 0, 2);
+  /** Arrivals in ticks, of which the reference time of a report has all bits; 0 when not received. */
+  readonly #arrivals = new Int32Array(this.memory.buffer, HEAD_BYTES);
   #reports = 0;
 
   /** −1 before the first packet. */
@@ -47,15 +51,15 @@ export class TwccRecorder {
     if (highest < 0) {
       this.#next = extended;
     } else if (extended > highest) {
-      if (extended - highest >= CAPACITY) this.#arrivals.fill(-1);
-      else for (let lost = highest + 1; lost < extended; lost++) this.#arrivals[lost & MASK] = -1;
+      if (extended - highest >= CAPACITY) this.#arrivals.fill(0);
+      else for (let lost = highest + 1; lost < extended; lost++) this.#arrivals[lost & MASK] = 0;
       this.#next = Math.max(this.#next, extended - CAPACITY + 1);
     } else {
-      if (highest - extended >= MAX_STATUSES || (this.#arrivals[extended & MASK] as number) >= 0) return;
+      if (highest - extended >= MAX_STATUSES || this.#arrivals[extended & MASK] !== 0) return;
       // The packet was reported as lost: the next report starts there and corrects it.
       this.#next = Math.min(this.#next, extended);
     }
-    this.#arrivals[extended & MASK] = Math.round(nowMs * TICKS_PER_MS);
+    this.#arrivals[extended & MASK] = Math.round(nowMs * TICKS_PER_MS) | 0 || 1;
   }
 
   /** Writes one report and returns its end, or `at` when nothing is pending. Callers repeat it while `pending`. */
@@ -64,18 +68,18 @@ export class TwccRecorder {
     const base = this.#next;
     const last = Math.min(this.#highest, base + MAX_STATUSES - 1);
     // In a report that has only losses the reference is the next arrival: the highest number always has one.
-    const reference = this.#firstArrival(base);
-    const referenceUnits = Math.floor(reference / REFERENCE_TICKS);
-    const count = this.#fillSymbols(base, last, referenceUnits * REFERENCE_TICKS);
+    const referenceUnits = this.#firstArrival(base) >>> REFERENCE_BITS;
+    const referenceTicks = referenceUnits << REFERENCE_BITS;
+    const count = this.#fillSymbols(base, last, referenceTicks);
     writeUint32(out, at + 4, senderSsrc);
     writeUint32(out, at + 8, mediaSsrc);
     writeUint16(out, at + 12, base & 0xffff);
     writeUint16(out, at + 14, count);
-    writeUint24(out, at + 16, referenceUnits % 0x1000000);
+    writeUint24(out, at + 16, referenceUnits);
     out[at + 19] = this.#reports;
     this.#reports = (this.#reports + 1) & 0xff;
-    let end = writeStatusChunks(out, at + 20, this.#symbols, count);
-    end = this.#writeDeltas(out, end, base, count, referenceUnits * REFERENCE_TICKS);
+    let end = writeStatusChunks(out, at + 20, symbols, count);
+    end = this.#writeDeltas(out, end, base, count, referenceTicks);
     const padding = -(end - at) & 3;
     for (let i = 0; i < padding; i++) out[end++] = i === padding - 1 ? padding : 0;
     out[at] = 0x80 | (padding > 0 ? 0x20 : 0) | 15;
@@ -87,8 +91,8 @@ export class TwccRecorder {
 
   #firstArrival(from: number): number {
     let extended = from;
-    while (extended < this.#highest && (this.#arrivals[extended & MASK] as number) < 0) extended++;
-    return Math.max(0, this.#arrivals[extended & MASK] as number);
+    while (extended < this.#highest && this.#arrivals[extended & MASK] === 0) extended++;
+    return this.#arrivals[extended & MASK] as number;
   }
 
   /** Returns how many packets fit: a delta beyond 16 bits ends the report, and the next has its own reference. */
@@ -97,13 +101,13 @@ export class TwccRecorder {
     for (let extended = base; extended <= last; extended++) {
       const ticks = this.#arrivals[extended & MASK] as number;
       let symbol: number = SYMBOL.lost;
-      if (ticks >= 0) {
-        const delta = ticks - previous;
+      if (ticks !== 0) {
+        const delta = (ticks - previous) | 0;
         if (delta < -32_768 || delta > 32_767) return extended - base;
         symbol = delta >= 0 && delta <= 255 ? SYMBOL.small : SYMBOL.large;
         previous = ticks;
       }
-      this.#symbols[extended - base] = symbol;
+      symbols[extended - base] = symbol;
     }
     return last - base + 1;
   }
@@ -111,10 +115,10 @@ export class TwccRecorder {
   #writeDeltas(out: Uint8Array, at: number, base: number, count: number, referenceTicks: number): number {
     let previous = referenceTicks;
     for (let i = 0; i < count; i++) {
-      const symbol = readUint8(this.#symbols, i);
+      const symbol = readUint8(symbols, i);
       if (symbol === SYMBOL.lost) continue;
       const ticks = this.#arrivals[(base + i) & MASK] as number;
-      const delta = ticks - previous;
+      const delta = (ticks - previous) | 0;
       previous = ticks;
       if (symbol === SYMBOL.small) {
         out[at++] = delta;
