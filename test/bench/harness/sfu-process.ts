@@ -5,7 +5,16 @@ import type { MediaMethod, MediaNode, MediaRequest, MediaResponse } from "../../
 import { AS_INSTALLED } from "./as-installed.ts";
 import { ended } from "./processes.ts";
 
-type SfuProcess = { node: MediaNode; cpu(): Promise<NodeJS.CpuUsage>; pid: number; stop(): Promise<void> };
+export type Memory = { rss: number; heap: number; objectTypeCounts: Record<string, number> };
+
+export type SfuProcess = {
+  node: MediaNode;
+  cpu(): Promise<NodeJS.CpuUsage>;
+  /** Of an engine, once its garbage is collected. */
+  memory(): Promise<Memory>;
+  pid: number;
+  stop(): Promise<void>;
+};
 
 export type SfuProcessOptions = {
   /** Loopback unless given. */
@@ -20,6 +29,8 @@ export type SfuProcessOptions = {
   prefix?: string[];
   /** Another checkout than this one. */
   root?: string;
+  /** The server; by default a media node with its workers. */
+  program?: "sfu-server.ts" | "sfu-engine.ts";
 };
 
 export function startSfuProcess(options: SfuProcessOptions = {}): SfuProcess {
@@ -31,8 +42,9 @@ export function startSfuProcess(options: SfuProcessOptions = {}): SfuProcess {
     prefix = [],
     fanOut,
     root = join(import.meta.dir, "../../.."),
+    program = "sfu-server.ts",
   } = options;
-  const server = [join(root, "test/bench/harness/sfu-server.ts"), address ?? "127.0.0.1", String(workers)];
+  const server = [join(root, "test/bench/harness", program), address ?? "127.0.0.1", String(workers)];
   const child = Bun.spawn([...prefix, process.execPath, ...bunArgs, ...server], {
     env: {
       ...AS_INSTALLED,
@@ -82,6 +94,7 @@ export function startSfuProcess(options: SfuProcessOptions = {}): SfuProcess {
   return {
     pid: child.pid,
     cpu: async () => (await send("cpu", {})) as NodeJS.CpuUsage,
+    memory: async () => (await send("memory", {})) as Memory,
     stop,
     node: {
       openRoom: call("openRoom"),

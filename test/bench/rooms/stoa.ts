@@ -2,19 +2,23 @@ import { resolvePermissions } from "../../../src/features/rooms/participant.ts";
 import { RtcPeer } from "../../../src/rtc-client/peer.ts";
 import type { PeerSection } from "../../../src/rtc-client/sdp.ts";
 import { LOAD_ADDRESS, ON_SERVER_SIDE, SERVER_ADDRESS } from "../harness/own-network.ts";
-import { startSfuProcess } from "../harness/sfu-process.ts";
+import { type SfuProcess, startSfuProcess } from "../harness/sfu-process.ts";
 import { type MeetingServer, type Place, PUBLISHED, SENT } from "./meeting-server.ts";
 
 const PERMISSIONS = resolvePermissions({ publish: true });
 const POLL_MS = 10;
 
 /** One connection for each participant, as the SDK has it. */
-export async function stoaMeetings(rooms: number, members: number): Promise<MeetingServer> {
-  const server = startSfuProcess({ address: SERVER_ADDRESS, prefix: ON_SERVER_SIDE });
+export async function stoaMeetings(
+  rooms: number,
+  members: number,
+  server: SfuProcess = startSfuProcess({ address: SERVER_ADDRESS, prefix: ON_SERVER_SIDE }),
+  firstRoom = 0,
+): Promise<MeetingServer> {
   const { node } = server;
-  const nameOf = ({ room }: Place) => `room-${room}`;
+  const nameOf = ({ room }: Place) => `room-${firstRoom + room}`;
   const idOf = ({ member }: Place) => `member-${member}`;
-  for (let room = 0; room < rooms; room++) await node.openRoom({ roomId: `room-${room}` });
+  for (let room = 0; room < rooms; room++) await node.openRoom({ roomId: nameOf({ room, member: 0 }) });
   const received = Array.from({ length: members - 1 }).flatMap((): PeerSection[] => [
     { kind: "audio", direction: "recvonly" },
     { kind: "video", direction: "recvonly" },

@@ -1,7 +1,7 @@
 import { resolvePermissions } from "../../../src/features/rooms/participant.ts";
 import { ON_SERVER_SIDE, SERVER_ADDRESS } from "../harness/own-network.ts";
 import { cpuNanos } from "../harness/processes.ts";
-import { type SfuProcessOptions, startSfuProcess } from "../harness/sfu-process.ts";
+import { type SfuProcess, type SfuProcessOptions, startSfuProcess } from "../harness/sfu-process.ts";
 import type { Contestant } from "./contestant.ts";
 
 const PERMISSIONS = resolvePermissions({ publish: true });
@@ -20,40 +20,47 @@ export async function stoa(
   rooms = 1,
 ): Promise<[Contestant, ...Contestant[]]> {
   const server = startSfuProcess({ address: SERVER_ADDRESS, prefix: ON_SERVER_SIDE, ...options });
-  const { node } = server;
   // A checkout compiles its native code at its first start: only who answers has begun to count its seconds.
-  await node.rooms();
+  await server.node.rooms();
   // Servers wait for calls, not calls for servers.
   await warmedUp(server.pid);
-  const open = async (roomId: string): Promise<Contestant> => {
-    await node.openRoom({ roomId });
-    return {
-      name: options.root ? BEFORE : options.fanOut === "typescript" ? TYPESCRIPT : "Stoa",
-      pid: server.pid,
-      negotiate: (request) => node.negotiate({ ...request, roomId }),
-      admit: (participantId) =>
-        node.addParticipant({ roomId, participantId, identity: participantId, permissions: PERMISSIONS }),
-      async published() {
-        for (;;) {
-          const room = await node.room({ roomId });
-          const tracks = room?.participants.flatMap((participant) => participant.tracks) ?? [];
-          const audio = tracks.find(({ kind }) => kind === "audio");
-          const video = tracks.find(({ kind }) => kind === "video");
-          if (audio && video)
-            return [
-              { mid: "0", trackId: audio.id },
-              { mid: "1", trackId: video.id, layer: "high" },
-            ];
-          await Bun.sleep(10);
-        }
-      },
-      stop: server.stop,
-    };
-  };
+  const named = options.root ? BEFORE : options.fanOut === "typescript" ? TYPESCRIPT : "Stoa";
+  const open = (roomId: string) => openContestant(server, roomId, named);
   const first = await open("room-0");
   const others: Contestant[] = [];
   for (let i = 1; i < rooms; i++) others.push(await open(`room-${i}`));
   return [first, ...others];
+}
+
+/** A room as a contestant. */
+export async function openContestant(
+  { node, pid, stop }: SfuProcess,
+  roomId: string,
+  name: string,
+): Promise<Contestant> {
+  await node.openRoom({ roomId });
+  return {
+    name,
+    pid,
+    negotiate: (request) => node.negotiate({ ...request, roomId }),
+    admit: (participantId) =>
+      node.addParticipant({ roomId, participantId, identity: participantId, permissions: PERMISSIONS }),
+    async published() {
+      for (;;) {
+        const room = await node.room({ roomId });
+        const tracks = room?.participants.flatMap((participant) => participant.tracks) ?? [];
+        const audio = tracks.find(({ kind }) => kind === "audio");
+        const video = tracks.find(({ kind }) => kind === "video");
+        if (audio && video)
+          return [
+            { mid: "0", trackId: audio.id },
+            { mid: "1", trackId: video.id, layer: "high" },
+          ];
+        await Bun.sleep(10);
+      }
+    },
+    stop,
+  };
 }
 
 async function warmedUp(pid: number): Promise<void> {
