@@ -29,6 +29,8 @@ type Inputs = {
   "node-keys create": { name: string };
   "node-keys list": object;
   "node-keys revoke": { key: string };
+  "nodes drain": { name: string; draining: boolean };
+  "nodes show": { name: string };
 };
 
 const OPERATIONS = {
@@ -74,6 +76,10 @@ const OPERATIONS = {
   "node-keys list": async ({ nodeKeys }: Services) => nodeKeys.list(),
   "node-keys revoke": ({ nodeKeys }: Services, { write }: Runtime, { key }: Inputs["node-keys revoke"]) =>
     write((unit) => ({ revoked: nodeKeys.revoke(unit, key) })),
+  "nodes drain": ({ fleet }: Services, { write }: Runtime, { name, draining }: Inputs["nodes drain"]) =>
+    write((unit) => (draining ? fleet.drain : fleet.undrain)(unit, name, COMMAND_LINE)),
+  "nodes show": async ({ fleet }: Services, _: Runtime, { name }: Inputs["nodes show"]) =>
+    fleet.present(fleet.find(name)),
 };
 
 export type OperationName = keyof typeof OPERATIONS;

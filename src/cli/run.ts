@@ -12,6 +12,7 @@ import { completionCommand } from "./commands/completion.ts";
 import { configCommand } from "./commands/config.ts";
 import { devCommand } from "./commands/dev.ts";
 import { doctorCommand } from "./commands/doctor.ts";
+import { drainCommand } from "./commands/drain.ts";
 import { joinCommand } from "./commands/join.ts";
 import { keysCommand } from "./commands/keys.ts";
 import { loadTestCommand } from "./commands/load-test.ts";
@@ -48,6 +49,7 @@ const COMMANDS: Record<string, (argv: readonly string[], program: Command) => Co
   adopt: adoptCommand,
   "node-keys": nodeKeysCommand,
   cluster: clusterCommand,
+  drain: drainCommand,
   upgrade: upgradeCommand,
   doctor: doctorCommand,
   backup: backupCommand,
