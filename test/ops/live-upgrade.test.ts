@@ -1,11 +1,12 @@
 // runs: alone
 import { Database } from "bun:sqlite";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { chmodSync, cpSync, existsSync, readdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, existsSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { RtcPeer } from "../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
-import { PROGRAM, ROOT, stoa } from "../cli/stoa.ts";
+import { PROGRAM, stoa } from "../cli/stoa.ts";
+import { checkoutOf } from "../cluster/checkout.ts";
 import { media } from "../features/recordings/ffmpeg.ts";
 import { until } from "../nodes/remote/until.ts";
 import { makeCertificate } from "./certificate.ts";
@@ -44,7 +45,11 @@ process.on("message", () => process.send({ type: "refused", reason: "the data is
 };
 
 beforeAll(() => host.prepare());
-afterAll(() => host.remove());
+const removals: (() => void)[] = [];
+afterAll(() => {
+  host.remove();
+  for (const remove of removals) remove();
+});
 
 function freePort(): number {
   const taken = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
@@ -61,13 +66,10 @@ function program(name: string, text: string): string {
 }
 
 /** A program from these sources with one more migration. */
-function checkoutWith(migration: string, sql: string): string {
-  const checkout = join(work, "checkout");
-  for (const name of ["src", "web", "migrations", "package.json", "tsconfig.json"])
-    cpSync(join(ROOT, name), join(checkout, name), { recursive: true });
-  symlinkSync(join(ROOT, "node_modules"), join(checkout, "node_modules"));
-  writeFileSync(join(checkout, "migrations", `${migration}.sql`), sql);
-  const main = join(checkout, "src/main.ts");
+function programWith(migrations: Record<string, string>): string {
+  const { root, remove } = checkoutOf("0.3.0", migrations);
+  removals.push(remove);
+  const main = join(root, "src/main.ts");
   return program("newer", `#!/bin/sh\nexec ${process.execPath} --no-env-file ${main} "$@"\n`);
 }
 
@@ -357,7 +359,7 @@ describe("stoa upgrade", () => {
     const load = requests(chat, token.token);
     await until(() => load.posted.length > 20);
     const older = note().pid;
-    const { code, err } = await upgrade("--binary", checkoutWith("9999_broken", BROKEN_MIGRATION));
+    const { code, err } = await upgrade("--binary", programWith({ "9999_broken": BROKEN_MIGRATION }));
     expect(code).toBe(1);
     expect(err).toContain("the server was not upgraded: Migration 9999_broken failed: NOT NULL constraint failed");
     expect(await ben.resume()).toMatchObject({ mode: "resumed", serverName: `local.${older}` });
