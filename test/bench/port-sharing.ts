@@ -54,11 +54,12 @@ async function measure(what: string, goal?: Measured["goal"]): Promise<void> {
   }
   await Bun.sleep(500);
   const after = [await older.used(), await newer.used()] as const;
-  const used = (i: 0 | 1) => (after[i].micros - before[i].micros) / PACKETS;
+  const relayed = after[1].relayed - before[1].relayed;
+  const used = (i: 0 | 1) => (after[i].micros - before[i].micros) / (relayed || PACKETS);
   figures.push(
     { what: `${what}: the older process`, value: used(0), unit: "µs" },
     { what: `${what}: the newer process`, value: used(1), unit: "µs", ...(goal && { goal }) },
-    { what: `${what}: relayed`, value: after[1].relayed - before[1].relayed, unit: "" },
+    { what: `${what}: relayed`, value: relayed, unit: "" },
     { what: `${what}: lost`, value: PACKETS - (after[0].packets - before[0].packets), unit: "" },
   );
 }

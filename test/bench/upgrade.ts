@@ -1,14 +1,17 @@
-/** upgrade: what calls, recordings, chats and requests notice of upgrades; `bin/bench upgrade [ROUNDS] [ROOMS]`, BUILT_STOA is the binary */
+/** upgrade: what rooms, recordings, chats and requests notice; `bin/bench upgrade [ROUNDS] [ROOMS] [PARTICIPANTS]`, programs BUILT_STOA, OTHER_STOA */
 import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createCertificate } from "../../src/sfu/werift/werift-hooks.ts";
 import { stoa } from "../cli/stoa.ts";
-import { Member } from "../nodes/remote/member.ts";
 import { until } from "../nodes/remote/until.ts";
 import { type Body, keyPath, prepareData, served } from "../ops/served.ts";
 import { type Measured, percentile, report } from "./harness/report.ts";
+import { CallMember, sendFor } from "./upgrade/call-member.ts";
 
-const [rounds = 10, rooms = 4] = process.argv.slice(2).map(Number);
+const [rounds = 10, rooms = 4, participants = 4] = process.argv.slice(2).map(Number);
+const { BUILT_STOA, OTHER_STOA } = process.env;
+if (OTHER_STOA !== undefined && BUILT_STOA === undefined) throw new Error("OTHER_STOA needs BUILT_STOA");
 const SENDERS = 4;
 const OPTIONS = ["--media-workers", "1", "--public-ip", "127.0.0.1", "--chat-max-history-page-size", "1000"];
 const LIMITS = ["--chat-request-rate-limit", "--signaling-max-connections-per-window"].flatMap((flag) => [
@@ -28,24 +31,25 @@ const note = (): number => JSON.parse(readFileSync(join(dataDir, "serve.json"), 
 const megabytes = (pid: number): number =>
   Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1_024;
 
-type Call = { roomId: string; ada: Member; ben: Member; recordingId: string };
+const certificate = await createCertificate();
 
+type Call = { roomId: string; members: CallMember[]; recordingId: string };
+
+/** Everybody sends and receives; each viewer has a gap of its own for each video. */
 async function openCall(): Promise<Call> {
   const { id: roomId } = (await call("POST", "/v1/rooms", { name: crypto.randomUUID() })).body;
-  const join = async (participantIdentity: string) => {
+  const members: CallMember[] = [];
+  for (let i = 0; i < participants; i++) {
     const permissions = { publish: true, subscribe: true };
-    const { body } = await call("POST", `/v1/rooms/${roomId}/rtc-tokens`, { participantIdentity, permissions });
-    const member = new Member(server.url, body.token);
-    await member.join();
-    return member;
-  };
-  const ada = await join("ada");
-  await ada.publish();
-  const ben = await join("ben");
-  await ben.watch("ada");
+    const token = { participantIdentity: `participant-${i}`, permissions };
+    const { body } = await call("POST", `/v1/rooms/${roomId}/rtc-tokens`, token);
+    const member = new CallMember(server.url, body.token, { others: participants - 1, certificate });
+    await member.publish();
+    members.push(member);
+  }
+  for (const member of members) await member.watch(members.filter((other) => other !== member));
   const { id: recordingId } = (await call("POST", `/v1/rooms/${roomId}/recordings`, {})).body;
-  await until(async () => ((await call("GET", `/v1/recordings/${recordingId}`)).body.files[0]?.bytes ?? 0) > 0);
-  return { roomId, ada, ben, recordingId };
+  return { roomId, members, recordingId };
 }
 
 /** Requests on connections that stay open and on new ones. */
@@ -83,33 +87,48 @@ const gaps: number[] = [];
 const usualGaps: number[] = [];
 const waits: number[] = [];
 const handovers: number[] = [];
+const versions = new Set<string>();
 const memory = { older: 0, newer: 0 };
 let [rejoined, lost, duplicated, refused, requests, brokenRecordings] = [0, 0, 0, 0, 0, 0];
 
+/** The binaries take turns. */
+function binaryOf(index: number): string[] {
+  if (OTHER_STOA === undefined) return [];
+  return ["--binary", index % 2 === 0 ? OTHER_STOA : (BUILT_STOA ?? "")];
+}
+
 async function round(index: number): Promise<void> {
-  const calls = await Promise.all(Array.from({ length: rooms }, openCall));
+  const calls: Call[] = [];
+  const stopSending = sendFor(() => calls.flatMap(({ members }) => members));
+  for (let i = 0; i < rooms; i++) calls.push(await openCall());
+  const members = calls.flatMap(({ members }) => members);
+  const takeGaps = () => members.flatMap((member) => member.takeGaps());
+  await until(() => members.every(({ videos }) => videos === participants - 1));
+  for (const { recordingId } of calls)
+    await until(
+      async () => (await call("GET", `/v1/recordings/${recordingId}`)).body.files.length === 2 * participants,
+    );
   const chat = await server.conversation(`round-${index}`, "alice");
   const { token } = (await call("POST", "/v1/chat/tokens", { userId: "alice" })).body;
   const sending = load(chat, token);
-  for (const { ben } of calls) ben.longestGapMs = 0;
+  takeGaps();
   await until(() => sending.posted.length > 10 * SENDERS);
-  for (const { ben } of calls) {
-    usualGaps.push(ben.longestGapMs);
-    ben.longestGapMs = 0;
-  }
+  usualGaps.push(...takeGaps());
   const older = note();
   const at = performance.now();
-  const upgraded = await stoa(["upgrade", "--data-dir", dataDir]);
+  const upgraded = await stoa(["upgrade", "--data-dir", dataDir, ...binaryOf(index)]);
   if (upgraded.code !== 0) throw new Error(upgraded.err);
+  const [, from = "", to = ""] = /from (\S+) to (\S+),/.exec(upgraded.out) ?? [];
+  versions.add(from).add(to);
   handovers.push(performance.now() - at);
-  const acks = await Promise.all(calls.flatMap(({ ada, ben }) => [ada.resume(), ben.resume()]));
-  rejoined += acks.filter(({ mode }) => mode !== "resumed").length;
-  await Promise.all(calls.map(({ ben }) => ben.receives()));
-  for (const { ben } of calls) gaps.push(ben.longestGapMs);
-  memory.older = Math.max(memory.older, megabytes(older));
-  memory.newer = Math.max(memory.newer, megabytes(note()));
+  const modes = await Promise.all(members.map((member) => member.resume()));
+  rejoined += modes.filter((mode) => mode !== "resumed").length;
   const count = sending.posted.length;
   await until(() => sending.posted.length > count + 5 * SENDERS);
+  const roundGaps = takeGaps();
+  gaps.push(...roundGaps);
+  memory.older = Math.max(memory.older, megabytes(older));
+  memory.newer = Math.max(memory.newer, megabytes(note()));
   const { refused: notAnswered, longestMs } = await sending.stop();
   refused += notAnswered;
   requests += sending.posted.length;
@@ -118,17 +137,17 @@ async function round(index: number): Promise<void> {
   const history = (await call("GET", path, undefined, token)).body.data.map(({ text }: Body) => text) as string[];
   lost += sending.posted.filter((text) => !history.includes(text)).length;
   duplicated += history.length - new Set(history).size;
-  for (const { recordingId, ada, ben } of calls) {
+  for (const { recordingId } of calls) {
     const { body } = await call("POST", `/v1/recordings/${recordingId}/stop`);
-    if (body.status !== "READY" || body.files.length !== 1) brokenRecordings++;
-    for (const one of [ada, ben]) {
-      await one.client.leave();
-      one.close();
-    }
+    if (body.status !== "READY" || body.files.length !== 2 * participants) brokenRecordings++;
   }
+  stopSending();
+  for (const member of members) await member.leave();
   // The process of the calls ends with them.
   await until(() => !isRunning(older));
-  console.log(`round ${index + 1} of ${rounds}: longest gap ${Math.round(Math.max(...gaps.slice(-rooms)))} ms`);
+  console.log(
+    `round ${index + 1} of ${rounds}: longest gap ${Math.round(Math.max(...roundGaps))} ms, ${from} to ${to}`,
+  );
 }
 
 function isRunning(pid: number): boolean {
@@ -163,5 +182,6 @@ const figures: Measured[] = [
   { what: "memory of the older process", value: memory.older, unit: "MB" },
   { what: "memory of the newer process", value: memory.newer, unit: "MB" },
 ];
-report("upgrade", figures, { rounds, rooms });
+if (OTHER_STOA !== undefined) figures.push({ what: "versions", value: versions.size, unit: "", goal: { atLeast: 2 } });
+report("upgrade", figures, { rounds, rooms, participants, versions: [...versions] });
 process.exit();

@@ -1,0 +1,137 @@
+/** Rooms in which everybody sends sound and a video in three layers, and receives those of all others. */
+import type { PublishedSection, SubscribedSection } from "../../../src/protocol/signaling.ts";
+import { RtcPeer } from "../../../src/rtc-client/peer.ts";
+import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
+import { carriesMedia, type PeerSection } from "../../../src/rtc-client/sdp.ts";
+import { SignalingClient } from "../../../src/rtc-client/signaling-client.ts";
+import type { DtlsCertificate } from "../../../src/sfu/werift/werift-hooks.ts";
+
+const AUDIO_MS = 20;
+const RIDS = ["q", "h", "f"];
+/** Packets of a frame by layer. */
+const PACKETS = [1, 1, 2];
+const PUBLISHED: PublishedSection[] = [
+  { mid: "0", clientTrackId: "microphone", kind: "audio", source: "microphone" },
+  { mid: "1", clientTrackId: "camera", kind: "video", source: "camera" },
+];
+
+type Arrival = { at: number; longestMs: number };
+
+export class CallMember {
+  client: SignalingClient;
+  readonly #opening: Promise<RtcPeer>;
+  #peer: RtcPeer | null = null;
+  readonly #arrivals = new Map<number, Arrival>();
+  #sources: { audio: RtpSource; video: RtpSource[] } | null = null;
+  #ticks = 0;
+  #trackIds: { audio: string; video: string } | null = null;
+
+  constructor(
+    readonly url: string,
+    readonly token: string,
+    private readonly options: { others: number; certificate: DtlsCertificate },
+  ) {
+    const { others, certificate } = options;
+    this.client = new SignalingClient({ url, token });
+    const received = Array.from({ length: others }, (): PeerSection[] => [
+      { kind: "audio", direction: "recvonly" },
+      { kind: "video", direction: "recvonly" },
+    ]);
+    const sections: PeerSection[] = [
+      { kind: "audio", direction: "sendonly" },
+      { kind: "video", direction: "sendonly", rids: RIDS },
+      ...received.flat(),
+    ];
+    this.#opening = RtcPeer.create({
+      ...{ node: { negotiate: (request) => this.client.negotiate(request) }, roomId: "", participantId: "" },
+      ...{ sections, certificate, hostname: "0.0.0.0" },
+      onRtp: (view) => {
+        if (carriesMedia(view.data) && (view.payloadType & 0x7f) !== 111) this.#arrived(view.ssrc);
+      },
+    });
+  }
+
+  /** Joins and sends. */
+  async publish(): Promise<void> {
+    await this.client.join();
+    this.#peer = await this.#opening;
+    await this.#peer.connect(PUBLISHED, []);
+    const tracks = await this.#peer.negotiate(PUBLISHED, []);
+    const idOf = (name: string) => tracks.find(({ clientTrackId }) => clientTrackId === name)?.trackId ?? "";
+    this.#trackIds = { audio: idOf("microphone"), video: idOf("camera") };
+    const numbers = { next: 0 };
+    this.#sources = {
+      audio: new RtpSource({ ssrc: 10, payloadType: 111, mid: "0", numbers, audioLevel: 30 }),
+      video: RIDS.map((rid, i) => new RtpSource({ ssrc: 11 + i, payloadType: 96, mid: "1", rid, numbers })),
+    };
+  }
+
+  /** Receives what the others send. */
+  async watch(others: readonly CallMember[]): Promise<void> {
+    const subscribe: SubscribedSection[] = others.slice(0, this.options.others).flatMap((other, i) => {
+      const { audio = "", video = "" } = other.#trackIds ?? {};
+      return [
+        { mid: String(2 + 2 * i), trackId: audio },
+        { mid: String(3 + 2 * i), trackId: video },
+      ];
+    });
+    await this.#peer?.negotiate(PUBLISHED, subscribe);
+  }
+
+  tick(): void {
+    if (!this.#sources || !this.#peer) return;
+    const { audio, video } = this.#sources;
+    audio.sendAudio(this.#peer);
+    if (this.#ticks++ % 2 > 0) return;
+    for (const [i, source] of video.entries()) source.sendFrame(this.#peer, true, PACKETS[i]);
+  }
+
+  #arrived(ssrc: number): void {
+    const at = performance.now();
+    const known = this.#arrivals.get(ssrc);
+    if (!known) this.#arrivals.set(ssrc, { at, longestMs: 0 });
+    else {
+      known.longestMs = Math.max(known.longestMs, at - known.at);
+      known.at = at;
+    }
+  }
+
+  /** The videos that arrive, each with its longest gap since this was called last. */
+  takeGaps(): number[] {
+    const now = performance.now();
+    const gaps = [...this.#arrivals.values()].map(({ at, longestMs }) => Math.max(longestMs, now - at));
+    for (const arrival of this.#arrivals.values()) arrival.longestMs = 0;
+    return gaps;
+  }
+
+  get videos(): number {
+    return this.#arrivals.size;
+  }
+
+  async resume(): Promise<string> {
+    const { connectionId, resumption } = this.client;
+    for (;;) {
+      this.client = new SignalingClient({ url: this.url, token: this.token }, connectionId);
+      try {
+        return (await this.client.join(resumption)).mode;
+      } catch {
+        await Bun.sleep(50);
+      }
+    }
+  }
+
+  async leave(): Promise<void> {
+    this.#sources = null;
+    await this.client.leave();
+    this.#peer?.close();
+    this.client.close();
+  }
+}
+
+/** Sends for all members at the pace of a microphone, from one timer. */
+export function sendFor(members: () => readonly CallMember[]): () => void {
+  const timer = setInterval(() => {
+    for (const member of members()) member.tick();
+  }, AUDIO_MS);
+  return () => clearInterval(timer);
+}
