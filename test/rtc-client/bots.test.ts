@@ -1,37 +1,20 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join as pathOf } from "node:path";
-import { type RunningStoa, startStoa } from "../../src/cli/start/start-stoa.ts";
 import { readWav } from "../../src/rtc-client/participant/audio-source.ts";
-import { join, type Participant, tone } from "../../src/rtc-client/participant/participant.ts";
+import { tone } from "../../src/rtc-client/participant/participant.ts";
 import { recordVoice } from "../../web/examples/node-bot/record-track.ts";
 import { logVoices } from "../../web/examples/node-bot/voice-log.ts";
 import { playWaitingMusic } from "../../web/examples/node-bot/waiting-music.ts";
-import { Stoa } from "../../web/sdk/server.ts";
 import { pitchOf } from "./sound.ts";
+import { participantStage } from "./stage.ts";
 
-let server: RunningStoa;
-let stoa: Stoa;
-const open: Participant[] = [];
-beforeAll(async () => {
-  server = await startStoa();
-  stoa = new Stoa(server);
-});
-afterAll(async () => {
-  for (const participant of open) await participant.close();
-  await server.stop();
-});
-
-async function enter(room: string, user: string): Promise<Participant> {
-  const { rtc } = await stoa.mintJoin({ room, user });
-  const participant = await join(rtc.endpoint, rtc.token);
-  open.push(participant);
-  return participant;
-}
+const stage = participantStage();
+const { open, enter } = stage;
 
 test("the voice log writes into the chat which participant spoke and for how long", async () => {
-  open.push(await logVoices(stoa, "meeting"));
+  open.push(await logVoices(stage.stoa, "meeting"));
   const anna = await enter("meeting", "anna");
   function* sentence() {
     yield* tone({ hz: 300, seconds: 1 });
@@ -40,7 +23,7 @@ test("the voice log writes into the chat which participant spoke and for how lon
   await anna.publishAudio(sentence());
   let said: string | null | undefined;
   while (!said) {
-    said = (await stoa.messages.history("meeting")).data.find(({ type }) => type === "text")?.text;
+    said = (await stage.stoa.messages.history("meeting")).data.find(({ type }) => type === "text")?.text;
     await Bun.sleep(50);
   }
   expect(said).toMatch(/^anna spoke for (0\.[6-9]|1\.[0-3]) s$/);
@@ -49,7 +32,7 @@ test("the voice log writes into the chat which participant spoke and for how lon
 test("the recorder's file has the audio of one participant only", async () => {
   const path = pathOf(mkdtempSync(pathOf(tmpdir(), "stoa-record-")), "ben.wav");
   const [ben, carl] = [await enter("studio", "ben"), await enter("studio", "carl")];
-  const recorder = await recordVoice(stoa, "studio", "ben", path);
+  const recorder = await recordVoice(stage.stoa, "studio", "ben", path);
   await carl.publishAudio(tone({ hz: 900 }));
   await ben.publishAudio(tone({ hz: 350 }));
   while (recorder.seconds() < 2) await Bun.sleep(50);
@@ -62,7 +45,7 @@ test("the recorder's file has the audio of one participant only", async () => {
 
 test("music plays for a participant that waits alone, and stops when another joins", async () => {
   const dora = await enter("lounge", "dora");
-  const music = await playWaitingMusic(stoa, "lounge");
+  const music = await playWaitingMusic(stage.stoa, "lounge");
   open.push(music);
   await new Promise<void>((resolve) => {
     dora.on("audio", ({ identity, samples }) => {

@@ -1,33 +1,16 @@
 // suite: soak
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type RunningStoa, startStoa } from "../../src/cli/start/start-stoa.ts";
-import { join, type Participant, tone } from "../../src/rtc-client/participant/participant.ts";
-import { Stoa } from "../../web/sdk/server.ts";
+
+import { expect, test } from "bun:test";
+import { tone } from "../../src/rtc-client/participant/participant.ts";
+import { participantStage } from "./stage.ts";
 
 const FILE_BYTES = 50_000_000;
 const LOSS = 0.05;
 
-let server: RunningStoa;
-let stoa: Stoa;
-const open: Participant[] = [];
-beforeAll(async () => {
-  server = await startStoa();
-  stoa = new Stoa(server);
-});
-afterAll(async () => {
-  for (const participant of open) await participant.close();
-  await server.stop();
-});
-
-async function enter(user: string): Promise<Participant> {
-  const { rtc } = await stoa.mintJoin({ room: "large", user });
-  const participant = await join(rtc.endpoint, rtc.token);
-  open.push(participant);
-  return participant;
-}
+const stage = participantStage();
 
 test("50 MB arrive whole on a network that loses a twentieth of all packets, and sound goes on beside them", async () => {
-  const [anna, ben] = [await enter("anna"), await enter("ben")];
+  const [anna, ben] = [await stage.enter("large", "anna"), await stage.enter("large", "ben")];
   let [heard, lastAt, longestMs] = [0, 0, 0];
   ben.on("audio", () => {
     const now = performance.now();

@@ -1,36 +1,19 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type RunningStoa, startStoa } from "../../src/cli/start/start-stoa.ts";
+import { expect, test } from "bun:test";
 import {
   join,
   type Participant,
   RequestError,
   type StreamReader,
 } from "../../src/rtc-client/participant/participant.ts";
-import { Stoa } from "../../web/sdk/server.ts";
+import { participantStage } from "./stage.ts";
 
-let server: RunningStoa;
-let stoa: Stoa;
-const open: Participant[] = [];
-beforeAll(async () => {
-  server = await startStoa();
-  stoa = new Stoa(server);
-});
-afterAll(async () => {
-  for (const participant of open) await participant.close();
-  await server.stop();
-});
-
-async function enter(room: string, user: string): Promise<Participant> {
-  const { rtc } = await stoa.mintJoin({ room, user });
-  const participant = await join(rtc.endpoint, rtc.token);
-  open.push(participant);
-  return participant;
-}
+const stage = participantStage();
+const { open, enter } = stage;
 
 test("a participant waits in a lobby until it is admitted, denied, or gives up", async () => {
-  const { id } = await stoa.rooms.create({ name: "clinic", lobby: true });
+  const { id } = await stage.stoa.rooms.create({ name: "clinic", lobby: true });
   const knock = async (participantIdentity: string, options: Parameters<typeof join>[2] = {}) => {
-    const { endpoint, token } = await stoa.rtcTokens.mint(id, { participantIdentity });
+    const { endpoint, token } = await stage.stoa.rtcTokens.mint(id, { participantIdentity });
     return join(endpoint, token, options);
   };
   const waits = (identity: string, signal?: AbortSignal) => {
@@ -45,9 +28,9 @@ test("a participant waits in a lobby until it is admitted, denied, or gives up",
       ({ code }) => code,
     );
   const decide = (identity: string, decision: "admit" | "deny") =>
-    fetch(`${server.url}/v1/rooms/${id}/lobby/${identity}/${decision}`, {
+    fetch(`${stage.server.url}/v1/rooms/${id}/lobby/${identity}/${decision}`, {
       method: "POST",
-      headers: { authorization: `Bearer ${server.apiKey}` },
+      headers: { authorization: `Bearer ${stage.server.apiKey}` },
     });
 
   expect(await codeOf(knock("hasty"))).toBe("IN_LOBBY");

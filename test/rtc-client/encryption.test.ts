@@ -1,37 +1,19 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type RunningStoa, startStoa } from "../../src/cli/start/start-stoa.ts";
+import { expect, test } from "bun:test";
 import {
   type AudioEvent,
   bars,
-  join,
   KeyProvider,
   type Participant,
   type ParticipantEvents,
   tone,
   type VideoEvent,
 } from "../../src/rtc-client/participant/participant.ts";
-import { Stoa } from "../../web/sdk/server.ts";
 import { pitchOf } from "./sound.ts";
+import { participantStage } from "./stage.ts";
 import { tapRoom } from "./tap.ts";
 
-let server: RunningStoa;
-let stoa: Stoa;
-const open: Participant[] = [];
-beforeAll(async () => {
-  server = await startStoa();
-  stoa = new Stoa(server);
-}, 60_000);
-afterAll(async () => {
-  for (const participant of open) await participant.close();
-  await server?.stop();
-}, 60_000);
-
-async function enter(room: string, user: string, options: Parameters<typeof join>[2] = {}): Promise<Participant> {
-  const { rtc } = await stoa.mintJoin({ room, user });
-  const participant = await join(rtc.endpoint, rtc.token, options);
-  open.push(participant);
-  return participant;
-}
+const stage = participantStage();
+const { enter } = stage;
 
 function next<E extends keyof ParticipantEvents>(
   from: Participant,
@@ -57,7 +39,7 @@ function hear(participant: Participant, seconds: number): Promise<Int16Array> {
 }
 
 test("[encryption] audio, video and data reach those with the key, and nobody else", async () => {
-  const { id } = await stoa.rooms.create({ name: "sealed", encrypted: true });
+  const { id } = await stage.stoa.rooms.create({ name: "sealed", encrypted: true });
   const encryption = { passphrase: "correct horse" };
   const anna = await enter(id, "anna", { encryption });
   const ben = await enter(id, "ben", { encryption });
@@ -133,7 +115,7 @@ test("[encryption] keys can be added, activated and removed during the call", as
 }, 120_000);
 
 test("[encryption] four agree on keys; when one leaves, the others use new ones within 2 s and miss nothing", async () => {
-  const { id } = await stoa.rooms.create({ name: "agreed", encrypted: true });
+  const { id } = await stage.stoa.rooms.create({ name: "agreed", encrypted: true });
   const names = ["anna", "ben", "eve", "max"];
   const all: Participant[] = [];
   for (const name of names) all.push(await enter(id, name, { encryption: { agree: true } }));
@@ -167,7 +149,7 @@ test("[encryption] four agree on keys; when one leaves, the others use new ones 
   let left = Number.POSITIVE_INFINITY;
   let before = new Map<string, number>();
   const everyone = Promise.withResolvers<void>();
-  const stop = await tapRoom(stoa, server.url, id, {
+  const stop = await tapRoom(stage.stoa, stage.server.url, id, {
     onVideo(identity, { data }) {
       indices.set(identity, data.at(-1) ?? -1);
       if (indices.size === 4) everyone.resolve();

@@ -1,0 +1,31 @@
+import { afterAll, beforeAll } from "bun:test";
+import type { VerdictCause } from "../../../src/protocol/room-records.ts";
+import { FAULTS } from "./faults.ts";
+import { play } from "./play.ts";
+import { openVerdictStage, type VerdictStage } from "./stage.ts";
+
+const PLACES = 4;
+const TERMS = { calls: 1, patienceMs: 140_000, healthyMs: 0 };
+
+/** For the tests of one file: plays one call for each cause, all at once, and returns by cause the calls whose verdict is wrong. */
+export function verdictCalls(): (...causes: VerdictCause[]) => Promise<Record<string, unknown>> {
+  let stage: VerdictStage;
+  beforeAll(async () => {
+    stage = await openVerdictStage(PLACES);
+  }, 180_000);
+  afterAll(() => stage?.close(), 60_000);
+
+  return async (...causes) => {
+    const all = await Promise.all(
+      causes.map(async (cause, n) => {
+        const [place, fault] = [stage.places[n], FAULTS.find((one) => one.cause === cause)];
+        if (!place || !fault) throw new Error(`there is no place or fault for ${cause}`);
+        const played = await play(stage, place, fault, TERMS);
+        // That nothing else is named, and nothing to those who have no trouble, needs a quiet machine: `bin/bench verdicts`.
+        const isRight = played.every(({ told, verdicts }) => told.includes(cause) && verdicts.length > 0);
+        return isRight ? [] : [[cause, played]];
+      }),
+    );
+    return Object.fromEntries(all.flat());
+  };
+}
