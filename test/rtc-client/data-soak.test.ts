@@ -1,5 +1,4 @@
 // suite: soak
-
 import { expect, test } from "bun:test";
 import { tone } from "../../src/rtc-client/participant/participant.ts";
 import { participantStage } from "./stage.ts";

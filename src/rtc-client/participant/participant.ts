@@ -1,5 +1,7 @@
 /** `stoa/participant`: a participant without a browser, for Node 20 or later and Bun: bots, recorders and tests. */
+
 import type { StreamHandler } from "../../protocol/data/data-streams.ts";
+import { Emitter } from "../../protocol/data/emitter.ts";
 import type { RequestHandler, RequestOptions } from "../../protocol/data/requests.ts";
 import { type DataMessage, type DataOptions, RoomData, type SendFileOptions } from "../../protocol/data/room-data.ts";
 import type { StreamOptions, StreamWriter } from "../../protocol/data/stream-writer.ts";
@@ -35,48 +37,6 @@ export type * from "./participant-events.ts";
 export type { VideoCodec, VideoFrame, VideoSource } from "./video-source.ts";
 export { bars } from "./video-source.ts";
 export { WebSocket } from "./web-socket.ts";
-
-type Listeners<Events extends Record<keyof Events, unknown[]>> = {
-  [K in keyof Events]?: Set<(...args: Events[K]) => void>;
-};
-
-/** Typed events. A listener that throws causes an uncaught error and does not affect other listeners. */
-class Emitter<Events extends Record<keyof Events, unknown[]>> {
-  #listeners: Listeners<Events> = {};
-
-  /** Returns a function that removes the listener. */
-  on<K extends keyof Events>(event: K, listener: (...args: Events[K]) => void): () => void {
-    this.#listeners[event] ??= new Set();
-    this.#listeners[event].add(listener);
-    return () => this.#listeners[event]?.delete(listener);
-  }
-
-  once<K extends keyof Events>(event: K, listener: (...args: Events[K]) => void): () => void {
-    const off = this.on(event, (...args) => {
-      off();
-      listener(...args);
-    });
-    return off;
-  }
-
-  /** @internal */
-  emit<K extends keyof Events>(event: K, ...args: Events[K]): void {
-    for (const listener of [...(this.#listeners[event] ?? [])]) {
-      try {
-        listener(...args);
-      } catch (error) {
-        queueMicrotask(() => {
-          throw error;
-        });
-      }
-    }
-  }
-
-  /** @internal */
-  removeAllListeners(): void {
-    this.#listeners = {};
-  }
-}
 
 type PublishAudio = Partial<AudioFormat> & { name?: string };
 type PublishVideo = { codec?: VideoCodec; source?: "camera" | "screenShare"; name?: string };

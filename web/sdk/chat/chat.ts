@@ -6,13 +6,13 @@ import type {
   Unread,
 } from "../../../src/protocol/chat-records.ts";
 import { CHAT_CLOSE_CODES } from "../../../src/protocol/close-codes.ts";
+import { Emitter } from "../../../src/protocol/data/emitter.ts";
 import {
   type ConnectionState,
   type TokenProvider,
   type WaitingListener,
   warnAboutWaiting,
 } from "../connection-state.ts";
-import { Emitter } from "../emitter.ts";
 import { StoaError } from "../errors.ts";
 import type { ChatProtocol } from "../protocol.ts";
 import { type CloseAction, ReconnectingSocket } from "../reconnecting-socket.ts";

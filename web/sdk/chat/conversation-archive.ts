@@ -6,7 +6,7 @@ import type {
   MessagePage,
   ReadReceipt,
 } from "../../../src/protocol/chat-records.ts";
-import { Emitter } from "../emitter.ts";
+import { Emitter } from "../../../src/protocol/data/emitter.ts";
 import { query, type Rest } from "../rest.ts";
 import type { ConversationEvents } from "./conversation-events.ts";
 import type { UploadOptions } from "./upload.ts";

@@ -5,7 +5,7 @@ import type {
   Presence,
   Typing,
 } from "../../../src/protocol/chat-records.ts";
-import type { Emitter } from "../emitter.ts";
+import type { Emitter } from "../../../src/protocol/data/emitter.ts";
 import type { LocalMessage, Timeline } from "./timeline.ts";
 
 /** The events of a conversation and their arguments; listen with `conversation.on(name, …)`. */

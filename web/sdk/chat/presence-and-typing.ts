@@ -1,6 +1,6 @@
 import type { ChatSignal, RoomJoinAck } from "../../../src/protocol/chat.ts";
 import type { Presence, Typing } from "../../../src/protocol/chat-records.ts";
-import type { Emitter } from "../emitter.ts";
+import type { Emitter } from "../../../src/protocol/data/emitter.ts";
 import type { ConversationEvents } from "./conversation-events.ts";
 
 type Signal = Exclude<ChatSignal, { type: "stream.updated" }>;

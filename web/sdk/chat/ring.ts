@@ -1,5 +1,5 @@
 import type { Metadata, Ring as RingRecord } from "../../../src/protocol/chat-records.ts";
-import { Emitter } from "../emitter.ts";
+import { Emitter } from "../../../src/protocol/data/emitter.ts";
 import type { ChatProtocol } from "../protocol.ts";
 import type { ReconnectingSocket } from "../reconnecting-socket.ts";
 

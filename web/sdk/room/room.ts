@@ -1,4 +1,5 @@
 import type { StreamHandler } from "../../../src/protocol/data/data-streams.ts";
+import { Emitter } from "../../../src/protocol/data/emitter.ts";
 import type { RequestHandler, RequestOptions } from "../../../src/protocol/data/requests.ts";
 import {
   type DataMessage,
@@ -12,7 +13,6 @@ import { mayPublish } from "../../../src/protocol/may-publish.ts";
 import type { Knock, Participant, Permissions, RoomState, Speaker } from "../../../src/protocol/room-records.ts";
 import type { JoinAck, Push } from "../../../src/protocol/signaling.ts";
 import { type ConnectionState, warnAboutWaiting } from "../connection-state.ts";
-import { Emitter } from "../emitter.ts";
 import type { Encryption } from "../encryption/encryption.ts";
 import { type ErrorReason, isLost, StoaError } from "../errors.ts";
 import { Rest } from "../rest.ts";

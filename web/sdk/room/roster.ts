@@ -1,7 +1,7 @@
+import type { Emitter } from "../../../src/protocol/data/emitter.ts";
 import type { Decryption } from "../../../src/protocol/encryption/room-keys.ts";
 import type { Participant, Speaker, Track } from "../../../src/protocol/room-records.ts";
 import type { Push } from "../../../src/protocol/signaling.ts";
-import type { Emitter } from "../emitter.ts";
 import { RemoteParticipant, RemoteTrack } from "./remote-participant.ts";
 import type { RoomEvents } from "./room-events.ts";
 

@@ -2,7 +2,7 @@ type Listeners<Events extends Record<keyof Events, unknown[]>> = {
   [K in keyof Events]?: Set<(...args: Events[K]) => void>;
 };
 
-/** Typed events. A listener that throws is reported like any uncaught error; the other listeners still run. */
+/** Typed events. A listener that throws causes an uncaught error and does not affect other listeners. */
 export class Emitter<Events extends Record<keyof Events, unknown[]>> {
   #listeners: Listeners<Events> = {};
 
@@ -33,7 +33,9 @@ export class Emitter<Events extends Record<keyof Events, unknown[]>> {
       try {
         listener(...args);
       } catch (error) {
-        reportError(error);
+        queueMicrotask(() => {
+          throw error;
+        });
       }
     }
   }
