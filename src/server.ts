@@ -355,7 +355,7 @@ function addressOf(scheme: "http" | "https", host: string, port: number | undefi
   return `${scheme}://${hostInUrl(host)}:${port}`;
 }
 
-/** Their clients are told to join again by this process, which stops. systemd ends what is left when this process has ended. */
+/** This process ends, and the calls of older ones with it: it has told their clients to join again. systemd ends what is left. */
 async function endOlder(dataDir: string, hasTime: () => boolean): Promise<void> {
   for (const { pid } of olderProcesses(dataDir)) process.kill(pid, "SIGTERM");
   while (olderProcesses(dataDir).length > 0 && hasTime()) await Bun.sleep(OLDER_CHECK_MS);

@@ -163,7 +163,7 @@ export class EmbeddedMedia implements MediaNode {
     this.#emit(event);
   }
 
-  /** Is for the other workers of the room, or for its other nodes, or both. */
+  /** The event is for the other workers of the room, for its other nodes, or for both. */
   #relayed(worker: MediaWorker, event: RelayEvent): void {
     if (event.type === "relayData") {
       this.#links.received(worker, event);

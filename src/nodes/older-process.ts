@@ -36,7 +36,7 @@ function note(dataDir: string, process: OlderProcess): void {
   writeDurably(notePath(dataDir, process.pid), JSON.stringify(process));
 }
 
-/** Those that run still, the newest first. */
+/** The older processes that still run, newest first. */
 export function olderProcesses(dataDir: string): OlderProcess[] {
   const names = readdirNow(join(dataDir, FOLDER)).filter((name) => name.endsWith(".json"));
   const noted = names.map((name) => JSON.parse(readFileSync(join(dataDir, FOLDER, name), "utf8")) as OlderProcess);

@@ -1,6 +1,6 @@
 /** Why the server closes a WebSocket. The tables have no schemas, so that the browser SDK can include them. */
 
-/** Both sockets. */
+/** Close codes of both sockets. */
 const SHARED = {
   malformed: 4400,
   unauthorized: 4401,
@@ -9,7 +9,7 @@ const SHARED = {
   restart: 4500,
 } as const;
 
-/** The RTC socket, `GET /v1/rtc`. */
+/** Close codes of the RTC socket, `GET /v1/rtc`. */
 export const CLOSE_CODES = {
   ...SHARED,
   roomNotFound: 4404,

@@ -209,7 +209,7 @@ export class Engine {
     return this.#udp.port;
   }
 
-  /** Of the last seconds; null when unknown. */
+  /** How busy the thread was in the last seconds; null when unknown. */
   get busyPercent(): number | null {
     return this.#host.busyPercent();
   }

@@ -162,7 +162,7 @@ export class PublishedTracks {
   }
 }
 
-/** That of the track, or of its backup. */
+/** The codec of the track, or of its backup if `cid` names that. */
 function mimeTypeOf(info: TrackInfo | undefined, cid: string): string | undefined {
   return info?.codecs.find((codec) => codec.cid === cid)?.mimeType ?? info?.mimeType;
 }

@@ -141,7 +141,7 @@ export type RelayCalls = {
   deliverRelayed: RelayedData;
 };
 
-/** Those between nodes; `linkChanged` follows `openLink` when the end hears the other. */
+/** The calls between nodes; `linkChanged` follows `openLink` when the end hears the other. */
 type NodeRelayCalls = RelayCalls & { openLink: OpenNodeLink };
 export type RelayCall = {
   [M in keyof NodeRelayCalls]: { method: M; request: NodeRelayCalls[M] };

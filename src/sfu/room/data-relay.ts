@@ -95,7 +95,7 @@ export class DataRelay implements DataSender {
   #heldBytes = 0;
   #unacknowledged = { messages: 0, bytes: 0 };
   readonly #reliable = new ReliableQueue();
-  /** Those who were told that this client is behind. */
+  /** The senders that were told that this client is behind. */
   readonly #slowed = new Set<DataSender>();
   /** Is true after the loss of a reliable channel. */
   #isReplaced = false;

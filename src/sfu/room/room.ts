@@ -86,7 +86,7 @@ export class Room implements RoomTracks, DataSink {
     this.#unlisted.delete(participantId);
   }
 
-  /** Again for a link that has the room, its tracks are offered again. */
+  /** The tracks are offered again to a link that already has the room. */
   share(link: RoomLink): void {
     this.#links.add(link);
     for (const publication of this.#publications.values()) this.#offer(publication, link);

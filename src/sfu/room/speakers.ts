@@ -190,7 +190,7 @@ export class RoomVoices {
     this.#loudest = new LoudestVoices(audible);
   }
 
-  /** Those that were selected as the loudest come first; the others have not been heard, or send no levels. */
+  /** Voices that were selected as the loudest come first; the others have not been heard, or send no levels. */
   audible(publications: Iterable<Publication>): Publication[] {
     const voices = [...publications].filter((one) => isVoice(one) && one.announced && one.audible && !one.muted);
     const isSelected = ({ trackId }: Publication) => this.#loudest.has(trackId);

@@ -86,7 +86,7 @@ export class Publication {
   /** Lowest first. */
   readonly layers: readonly PublishedLayer[];
   readonly extensions: NegotiatedExtensions;
-  /** Those that the publisher may send. */
+  /** The codecs that the publisher may send. */
   codecs: readonly NegotiatedCodec[] = [];
   readonly origin: TrackOrigin;
   /** The track whose video this is in another codec, with the same id; null for a track of its own. */
