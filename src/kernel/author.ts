@@ -1,6 +1,6 @@
 import type { Environment } from "../protocol/enums.ts";
 
-export type Actor = { type: "user"; id: string; email: string } | { type: "api_key"; id: string; name: string };
+type Actor = { type: "user"; id: string; email: string } | { type: "api_key"; id: string; name: string };
 
 /** The author of an audited action, and its request; both are null for the command line. */
 export type Author = {

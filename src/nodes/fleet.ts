@@ -144,7 +144,7 @@ export function createFleet({ bus, db, config, now, metrics }: Runtime, { urlOf,
 }
 
 /** A node without heartbeats is unhealthy even while it drains. */
-export function statusOf(row: ServerRow, timeoutSeconds: number, at: number): RtcServerStatus {
+function statusOf(row: ServerRow, timeoutSeconds: number, at: number): RtcServerStatus {
   if (at - row.seenAt >= timeoutSeconds * 1000) return "UNHEALTHY";
   return row.draining ? "DRAINING" : "HEALTHY";
 }

@@ -12,6 +12,9 @@ export type FanOutChoice = "auto" | "typescript" | "native";
 /** `path` can be loaded by every thread of this process until `close`. */
 export type NativeLibrary = { path: string; close(): void };
 
+/** Where a checkout compiles it. */
+const CACHE = join(import.meta.dir, "../../.cache/native");
+
 /** The operator requires native code, and it does not work on this machine or build. */
 export class NativeUnavailable extends Error {
   override readonly name = "NativeUnavailable";
@@ -19,16 +22,12 @@ export class NativeUnavailable extends Error {
 
 type Log = { info(details: object, message: string): void };
 
-/** Returns null when TypeScript is used instead; throws when native code is required. A checkout compiles into `cache`. */
-export async function findNativeLibrary(
-  choice: FanOutChoice,
-  log: Log,
-  cache = join(import.meta.dir, "../../.cache/native"),
-): Promise<NativeLibrary | null> {
+/** Returns null when TypeScript is used instead; throws when native code is required. */
+export async function findNativeLibrary(choice: FanOutChoice, log: Log): Promise<NativeLibrary | null> {
   if (choice === "typescript") return null;
   let library: NativeLibrary | null = null;
   try {
-    library = Bun.isStandaloneExecutable ? await embedded() : await compiled(cache);
+    library = Bun.isStandaloneExecutable ? await embedded() : await compiled();
     verify(library);
     return library;
   } catch (error) {
@@ -55,8 +54,8 @@ async function embedded(): Promise<NativeLibrary> {
   return library;
 }
 
-async function compiled(cache: string): Promise<NativeLibrary> {
-  const path = join(cache, `${nativeFingerprint()}.so`);
+async function compiled(): Promise<NativeLibrary> {
+  const path = join(CACHE, `${nativeFingerprint()}.so`);
   if (!existsSync(path)) {
     const result = await compileNative(path);
     if (!result.ok) throw new Error(result.reason);

@@ -86,8 +86,6 @@ function worstOf(conditions: readonly LinkCondition[]): Figures {
   };
 }
 
-export type NodeLinks = ReturnType<typeof createNodeLinks>;
-
 export function createNodeLinks(output: NodeLinksOutput) {
   const ends = new Map<string, NodeEnd>();
   /** By room and node. */

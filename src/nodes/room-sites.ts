@@ -2,7 +2,7 @@
 import type { MediaRequest, OpenRoom } from "../protocol/media-node.ts";
 
 /** A worker with participants of a room, by their ids. */
-export type Site<W> = { readonly worker: W; readonly identities: Map<string, string> };
+type Site<W> = { readonly worker: W; readonly identities: Map<string, string> };
 
 /** A second worker pays from about this many viewers: relaying a watched publication costs what many viewers do. */
 export const SPREAD_FROM = 100;

@@ -7,7 +7,7 @@ const KEY_BYTES = 16;
 const SALT_BYTES = 12;
 
 /** A media worker, as its links use it. */
-export interface LinkedWorker extends LinkEnd {
+interface LinkedWorker extends LinkEnd {
   /** The address and port of its media socket. */
   readonly address: string;
   readonly port: number;

@@ -41,7 +41,7 @@ export const JOIN_TIMEOUT_SECONDS = 10;
 export const LARGE_ROOM_ABOVE = 50;
 export const PARTICIPANTS_PAGE_MAX = 200;
 
-export const SPOTLIGHT_MAX = 16;
+const SPOTLIGHT_MAX = 16;
 
 const RequestId = Type.String({ minLength: 1, maxLength: 64 });
 const Mid = Type.String({ minLength: 1, maxLength: 32 });

@@ -33,7 +33,7 @@ export type WorkerSettings = {
   succeeds?: SharedPort | undefined;
 };
 
-export type WorkerRelayCalls = RelayCalls & { openLink: OpenLink };
+type WorkerRelayCalls = RelayCalls & { openLink: OpenLink };
 
 /** The calls by which a newer process comes to use the port of this one. */
 type PortCalls = {

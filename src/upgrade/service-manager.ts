@@ -14,21 +14,20 @@ const AF_UNIX = 1;
 const DATAGRAMS = 0o2000002;
 const MAX_PATH_BYTES = 107;
 
-type Environment = Record<string, string | undefined>;
-
 /**
  * Whether this process is the main one of a unit that ends with it, because the unit does not accept another one. Versions of
  * systemd before 248 do not tell the process its id.
  */
-export function endsWithService(env: Environment = process.env): boolean {
-  const { SYSTEMD_EXEC_PID, INVOCATION_ID, NOTIFY_SOCKET } = env;
+export function endsWithService(): boolean {
+  const { SYSTEMD_EXEC_PID, INVOCATION_ID, NOTIFY_SOCKET } = process.env;
   if (NOTIFY_SOCKET) return false;
   if (SYSTEMD_EXEC_PID !== undefined) return SYSTEMD_EXEC_PID === String(process.pid);
   return INVOCATION_ID !== undefined && process.ppid === 1;
 }
 
 /** Makes the process the main one of the service: its end is the end of the service. Does nothing outside of systemd. */
-export function setMainProcess(pid: number, path = process.env.NOTIFY_SOCKET): void {
+export function setMainProcess(pid: number): void {
+  const path = process.env.NOTIFY_SOCKET;
   const libc = path ? openLibc(SYMBOLS) : null;
   if (!path || !libc) return;
   const name = Buffer.from(path).subarray(0, MAX_PATH_BYTES);

@@ -13,10 +13,10 @@ type Rule = {
   apply: (value: unknown) => Outcome;
 };
 
-const as = (path: string, name: VariableName, note?: string): Rule => ({
+const as = (path: string, name: VariableName): Rule => ({
   path,
-  becomes: `\`${name}\`${note ? `; ${note}` : ""}`,
-  apply: (value) => ({ settings: { [name]: value }, ...(note && { note }) }),
+  becomes: `\`${name}\``,
+  apply: (value) => ({ settings: { [name]: value } }),
 });
 
 const nothing = (path: string, why: string): Rule => ({ path, becomes: why, apply: () => ({ note: why }) });

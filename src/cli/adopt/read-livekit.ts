@@ -6,9 +6,9 @@ import { ruleFor, type Settings } from "./livekit-settings.ts";
 
 type Table = Record<string, unknown>;
 
-export type AdoptedLine = { line: number; path: string; text: string };
+type AdoptedLine = { line: number; path: string; text: string };
 
-export type Adoption = {
+type Adoption = {
   lines: AdoptedLine[];
   settings: Settings;
   keys: { apiKey: string; apiSecret: string }[];

@@ -57,7 +57,7 @@ function guideOf(name: string, source: string): Guide {
   return { name, title, summary: summary.replaceAll("\n", " "), text };
 }
 
-export type Section = { heading: string; slug: string; text: string };
+type Section = { heading: string; slug: string; text: string };
 
 /** The chapters of a guide. Lines in code blocks are not headings. */
 export function sectionsOf({ text }: Guide): Section[] {

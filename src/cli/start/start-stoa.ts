@@ -3,7 +3,7 @@ import { type RunningStoa, startChildServer } from "./child-server.ts";
 
 export type { RunningStoa } from "./child-server.ts";
 
-export type StartOptions = {
+type StartOptions = {
   /** The data directory. Without it, the data is removed after `stop()`. */
   dataDir?: string;
   /** The program; by default STOA_BINARY, then `stoa` on the PATH. */

@@ -39,7 +39,7 @@ type StartedSession = { session: SessionRow; refreshToken: string };
 export type SessionService = ReturnType<typeof sessionService>;
 
 /** The step that a sign-in still requires: to present a second factor, or to set one up. */
-export type MissingFactor = "verify" | "setup" | null;
+type MissingFactor = "verify" | "setup" | null;
 
 type SessionDeps = { users: UserService; factors: Pick<SecondFactorService, "has" | "isRequired">; notify: Notify };
 /** Called for a sign-in from an unknown client. */

@@ -120,7 +120,6 @@ export function apiKeyService(runtime: Runtime) {
       unit: Unit,
       projectId: string,
       { apiKey: publicId, apiSecret, environment }: { apiKey: string; apiSecret: string; environment: Environment },
-      author: Author = COMMAND_LINE,
     ): { key: ApiKeyRow; imported: boolean } {
       if (!IMPORTED_ID.test(publicId)) throw invalid("the id of a key", "must have 1 to 128 visible ASCII characters");
       if (apiSecret.length < MIN_IMPORTED_SECRET || apiSecret.length > MAX_IMPORTED_SECRET) {
@@ -145,7 +144,7 @@ export function apiKeyService(runtime: Runtime) {
         ...{ name: "imported from LiveKit", lastUsedAt: null, revokedAt: null },
       };
       store.insert(unit, key);
-      audit(unit, "api_key.created", key, author);
+      audit(unit, "api_key.created", key, COMMAND_LINE);
       return { key, imported: true };
     },
 

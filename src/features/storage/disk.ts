@@ -1,4 +1,4 @@
-import { access, constants, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { ApiError, invalid } from "../../protocol/errors.ts";
 import type { UrlSigner } from "./signed-url.ts";
@@ -65,11 +65,6 @@ export function diskStorage(folder: string, signer: UrlSigner): DiskStorage {
     onThisMachine: async (key) => objectPath(key),
     remove,
     keep,
-
-    async check() {
-      await mkdir(incoming, { recursive: true, mode: 0o700 });
-      await access(incoming, constants.W_OK);
-    },
 
     async receive(key, body, size) {
       await mkdir(incoming, { recursive: true, mode: 0o700 });

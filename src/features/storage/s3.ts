@@ -87,11 +87,6 @@ export function s3Storage(config: Config, newKey: () => string): Storage | null 
     },
 
     remove: (objectKey) => client.delete(objectKey),
-
-    async check() {
-      // Only access is tested: the call throws when the bucket is gone or rejects this server.
-      await client.exists("attachments/any");
-    },
   };
 }
 

@@ -4,7 +4,7 @@ import type { Now } from "../../kernel/time/clock.ts";
 import { ApiError } from "../../protocol/errors.ts";
 
 /** The request that a signed URL permits: one method on one declared file, until the URL expires. */
-export type Grant = { method: "PUT" | "GET"; id: string; size: number; type: string; expiresAt: number };
+type Grant = { method: "PUT" | "GET"; id: string; size: number; type: string; expiresAt: number };
 
 export type UrlSigner = {
   sign(

@@ -32,6 +32,4 @@ export type Storage = {
   onThisMachine(objectKey: string, path: string): Promise<string>;
   /** Has no effect when the object does not exist. */
   remove(objectKey: string): Promise<void>;
-  /** Throws unless files can be stored now; used for diagnostics. */
-  check(): Promise<void>;
 };

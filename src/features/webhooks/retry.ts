@@ -8,7 +8,7 @@ type RetryLimits = {
   WEBHOOK_DISABLE_AFTER_SECONDS: number;
 };
 
-export type Verdict = {
+type Verdict = {
   status: DeliveryStatus;
   nextAttemptAt: number | null;
   /** Consecutive failures of the endpoint, including this attempt. */

@@ -3,7 +3,7 @@ import { type FieldInfo, type JsonReadOptions, type Message, type MessageType, S
 import { BYTES, eachFieldAt } from "../../protocol/media/protobuf.ts";
 
 /** More fields than a request about every track of a full room has. */
-export const MAX_FIELDS = 4_096;
+const MAX_FIELDS = 4_096;
 /** Decoding a field takes about as long as reading this many bytes of text. */
 const BYTES_PER_FIELD = 64;
 

@@ -12,7 +12,7 @@ const MAX_NAME = 128;
 /** The maximum length of lists that are forwarded to the whole room. */
 const MAX_LISTED = 16;
 
-export type PublishedTrack = {
+type PublishedTrack = {
   readonly trackId: string;
   readonly info: TrackInfo;
   readonly section: Omit<NamedSection, "mid">;

@@ -149,13 +149,12 @@ export type LivekitDetails = {
   isRecorder(sessionId: string): boolean;
 };
 
-export function participantInfo(session: RtcSession, details: LivekitDetails, left?: LeaveReason): ParticipantInfo {
+export function participantInfo(session: RtcSession, details: LivekitDetails): ParticipantInfo {
   const client = details.client(session.id) ?? new ClientInfo();
-  const state = session.media === "connected" ? ParticipantInfo_State.ACTIVE : ParticipantInfo_State.JOINED;
   return new ParticipantInfo({
     sid: participantSid(session.id),
     identity: session.identity,
-    state: left ? ParticipantInfo_State.DISCONNECTED : state,
+    state: session.media === "connected" ? ParticipantInfo_State.ACTIVE : ParticipantInfo_State.JOINED,
     tracks: [...session.tracks.values()].map((track) => trackInfo(track, details.track(track.id))),
     metadata: session.metadata ?? "",
     joinedAt: BigInt(Math.floor(session.joinedAt / 1000)),
@@ -167,7 +166,6 @@ export function participantInfo(session: RtcSession, details: LivekitDetails, le
     kindDetails:
       session.link.state === "headless" && session.link.forwarded ? [ParticipantInfo_KindDetail.FORWARDED] : [],
     attributes: session.attributes,
-    disconnectReason: left ? LEAVE_REASONS[left] : DisconnectReason.UNKNOWN_REASON,
     // Clients use newer messages towards a client that claims to know them, so each client's own claim is forwarded.
     clientProtocol: client.clientProtocol,
     capabilities: client.capabilities,

@@ -29,7 +29,7 @@ import {
 import { addToNode } from "./session-record.ts";
 
 type JoinFrame = Pick<ClientFrameOf<"room.join">, "connectionId" | "resume" | "roster" | "publicKey">;
-export type Joined = { session: RtcSession; mode: "new" | "replaced" };
+type Joined = { session: RtcSession; mode: "new" | "replaced" };
 
 type JoinDeps = {
   registry: SessionRegistry;

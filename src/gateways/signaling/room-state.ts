@@ -14,7 +14,7 @@ type Change = Pick<ClientFrameOf<"room.update">, "spotlight" | "locked" | "lobby
 const STATE_FIELDS: ReadonlySet<string> = new Set(["locked", "lobby", "captions"]);
 
 /** `row` is undefined when the room was deleted with its project. */
-export function stateOf({ stateVersion, spotlight }: LiveRoom, row: RoomRow | undefined): RoomState {
+function stateOf({ stateVersion, spotlight }: LiveRoom, row: RoomRow | undefined): RoomState {
   const { locked = false, lobby = false, captions = false } = row ?? {};
   return { version: stateVersion, spotlight: [...spotlight], locked, lobby, captions };
 }

@@ -12,7 +12,7 @@ const MAX_CHANGES = 200;
 /** About as many characters of participants are sent at once: their attributes may have 16 KB each. */
 export const ROSTER_CHARACTERS = 65_536;
 
-export const isLarge = ({ sessions }: LiveRoom): boolean => sessions.size > LARGE_ROOM_ABOVE;
+const isLarge = ({ sessions }: LiveRoom): boolean => sessions.size > LARGE_ROOM_ABOVE;
 
 /** The roster of a participant who makes `size` in the room; `asked` is undefined if the client leaves it to the server. */
 export function rosterFor(asked: Roster | undefined, size: number, isViewer: boolean): Roster {
@@ -21,7 +21,7 @@ export function rosterFor(asked: Roster | undefined, size: number, isViewer: boo
   return roster === "all" && size > MAX_FULL_ROSTER ? "publishers" : roster;
 }
 
-export const knows = (viewer: RtcSession, other: RtcSession): boolean =>
+const knows = (viewer: RtcSession, other: RtcSession): boolean =>
   viewer === other || other.listed || viewer.roster === "all";
 
 /** In a large room, the quality of those who publish nothing concerns nobody else. */

@@ -9,7 +9,7 @@ import type { Participant, ParticipantKind, Permissions, Track } from "../../pro
 import { type LeaveReason, type PushBody, RESUME_RING_FRAMES, type Roster } from "../../protocol/signaling.ts";
 
 /** The connection to the client. Pushes are sent only in `attached`; `left` is final. */
-export type Link =
+type Link =
   | { state: "joining" }
   | { state: "attached"; socket: Socket }
   /** The socket is closed. Participant and media stay until the resume window ends. */

@@ -1,5 +1,5 @@
 /** The ICE fields of an SDP fragment (RFC 8840), with which WHIP clients trickle candidates and restart ICE; and offers. */
-export type IceCredentials = { ufrag: string; pwd: string };
+type IceCredentials = { ufrag: string; pwd: string };
 
 /** The credentials of a fragment; null for a fragment with candidates only, undefined if the text is not a fragment. */
 export function readFragment(text: string): IceCredentials | null | undefined {

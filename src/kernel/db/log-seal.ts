@@ -45,10 +45,6 @@ export class LogSeal {
     this.#onRefused = onRefused;
   }
 
-  get isRequired(): boolean {
-    return this.#isRequired;
-  }
-
   /** From now on records and rows without a seal are rejected. */
   require(): void {
     this.#isRequired = true;

@@ -67,7 +67,7 @@ const TABLES = [
  * The version of the tables and records; a program of a lower version must not use them. Records and rows are authenticated
  * since 2: a log of version 1 becomes one of version 2 with its next leader.
  */
-export const FORMAT = 2;
+const FORMAT = 2;
 
 /** SQL for the milliseconds since a time; null for null. */
 const sinceMs = (moment: string) =>

@@ -27,7 +27,7 @@ type EnvelopeDeps = InfoSources & {
   methodsOf: (path: string) => string[];
 };
 
-export type Envelope = { plugin: ReturnType<typeof createPlugin>; infoOf: (request: Request) => RequestInfo };
+type Envelope = { plugin: ReturnType<typeof createPlugin>; infoOf: (request: Request) => RequestInfo };
 
 /** The route of scrapers; it gets no CORS headers. */
 export const METRICS_PATH = "/metrics";

@@ -21,7 +21,7 @@ type IdempotentContext = {
 type Stored = { bodyHash: string; status: number; body: string; expiresAt: number };
 
 /** For records whose content may be deleted: only a reference is stored, and a replay returns the record's current state. */
-export type Reference<T> = { of: (result: T) => unknown; follow: (kept: unknown) => T };
+type Reference<T> = { of: (result: T) => unknown; follow: (kept: unknown) => T };
 
 export type Idempotency = {
   /** Creates a record: `work` is a unit of work, and its result is stored in the same transaction. Responds with 201. */

@@ -5,7 +5,7 @@ import type { Now } from "../time/clock.ts";
 import type { Caller } from "./callers.ts";
 import type { RequestInfo } from "./request-info.ts";
 
-export type Verdict = { allowed: boolean; limit: number; remaining: number; resetSeconds: number };
+type Verdict = { allowed: boolean; limit: number; remaining: number; resetSeconds: number };
 
 /** Fixed windows in memory, one per budget and key. An expensive request takes several `units`. */
 export type RateLimiter = { take(budget: string, key: string, limit: number, units?: number): Verdict };

@@ -66,7 +66,7 @@ const MIN_GAIN = { factor: 1.1, bytes: 1_048_576 };
  */
 const MAX_GROWTH = 1.03;
 
-export type Heap = { bytes(): number; collectYoung(): void; collect(): void };
+type Heap = { bytes(): number; collectYoung(): void; collect(): void };
 const OWN_HEAP: Heap = { bytes: heapSize, collectYoung: edenGC, collect: fullGC };
 
 /**

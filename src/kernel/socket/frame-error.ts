@@ -27,7 +27,7 @@ export function frameErrorOf(error: unknown): FrameError | null {
   return known && frameError(known.code, known.message, known.extra.retryAfterSeconds);
 }
 
-export type ErrorFrame = { type: "error"; id?: string; code: string; message: string; retryAfterSeconds?: number };
+type ErrorFrame = { type: "error"; id?: string; code: string; message: string; retryAfterSeconds?: number };
 
 export function errorFrame({ code, message, retryAfterSeconds }: FrameError, id?: string): ErrorFrame {
   return {

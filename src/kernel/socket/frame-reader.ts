@@ -96,7 +96,7 @@ export function createFrameBudget(now: Now, limit: number, windowSeconds: number
 type FrameSchemas = Record<string, TObject>;
 type FrameOf<Schemas extends FrameSchemas> = { [Type in keyof Schemas]: Static<Schemas[Type]> }[keyof Schemas];
 
-export type Decoded<Frame> =
+type Decoded<Frame> =
   | { kind: "frame"; frame: Frame }
   /** A frame that violates its schema: answered with an `error`. */
   | { kind: "invalid"; error: FrameError; id: string | undefined }

@@ -2,7 +2,7 @@
 import { createHmac, createPrivateKey, type KeyObject } from "node:crypto";
 import { calculateJwkThumbprint, FlattenedSign, type JWK } from "jose";
 
-export type Directory = {
+type Directory = {
   newNonce: string;
   newAccount: string;
   newOrder: string;

@@ -121,10 +121,6 @@ export class TurnServer {
     for (const allocation of this.#allocations.all()) if (allocation.isExpired(nowMs)) this.#drop(allocation);
   }
 
-  close(): void {
-    for (const allocation of this.#allocations.all()) this.#drop(allocation);
-  }
-
   #request(message: TurnMessage, client: ClientTransport): void {
     const allocation = this.#allocations.get(client);
     const user = this.#authenticator.authenticate(message, client, allocation?.options);

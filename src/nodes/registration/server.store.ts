@@ -3,7 +3,7 @@ import { changing, inserter, rowsOf } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import { rtcServers, type ServerRow } from "./server.table.ts";
 
-export type Figures = Pick<
+type Figures = Pick<
   ServerRow,
   "activeRooms" | "activeParticipants" | "cpuPercent" | "memoryPercent" | "networkInBps" | "networkOutBps"
 >;

@@ -1,7 +1,7 @@
 import type { Config } from "../../kernel/config/index.ts";
 import type { ServerNote, StandbyNote } from "../../kernel/data-directory/data-lock.ts";
 
-export type Status = "pass" | "warn" | "fail";
+type Status = "pass" | "warn" | "fail";
 
 /** The checks in the order of the manual, which explains each one. */
 export const CHECK_NAMES = [

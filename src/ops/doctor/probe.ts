@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { parseStun, STUN_TYPE, writeBindingRequest } from "../../sfu/wire/stun/stun.ts";
 import { TIMEOUT_MS } from "./check.ts";
 
-export type Probe = { ufrag: string; pwd: string };
+type Probe = { ufrag: string; pwd: string };
 
 const TRIES = 4;
 const WAIT_MS = 250;

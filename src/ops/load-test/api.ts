@@ -1,5 +1,5 @@
 /** The server's REST API with an API key. A failed request throws an `ApiFailure`. */
-export type Api = (method: string, path: string, body?: object) => Promise<Record<string, unknown>>;
+type Api = (method: string, path: string, body?: object) => Promise<Record<string, unknown>>;
 
 /** A request that the server rejected or did not receive; the message is printed on the command line. */
 export class ApiFailure extends Error {

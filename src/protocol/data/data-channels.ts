@@ -26,7 +26,7 @@ export type DataFrame = { topic?: string; to?: string[]; payload: string };
 
 type DataFailure = "PAYLOAD_TOO_LARGE" | "NOT_CONNECTED" | "MISSING_KEY";
 
-export type DataChannelsDeps = {
+type DataChannelsDeps = {
   transport: DataTransport;
   /** The reliable data of the session, which outlives this connection. */
   buffer: ReliableBuffer;

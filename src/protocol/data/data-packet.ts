@@ -2,7 +2,7 @@
 import { BYTES, concat, eachField, numberOf, VARINT, writeField, writeNumber, writeText } from "../media/protobuf.ts";
 
 /** An application's message. */
-export type UserContent = { payload?: Uint8Array; topic?: string };
+type UserContent = { payload?: Uint8Array; topic?: string };
 
 export type StreamHeader = {
   streamId?: string;

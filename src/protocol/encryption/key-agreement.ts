@@ -35,7 +35,7 @@ type Answer = { v: 1; have: number };
 
 type Member = { identity: string; attributes: Readonly<Record<string, string>> };
 
-export type AgreementChannel = {
+type AgreementChannel = {
   send(to: string[], message: string): Promise<void>;
   /** The safety number of everyone who is present; null while this participant is alone. */
   onSafetyNumber(number: string | null): void;

@@ -83,7 +83,7 @@ type MediaConnectionDeps = {
 };
 
 /** A packet of a track, which another connection may send as it is. `audioLevel` is undefined without the extension. */
-export type TrackPacket = {
+type TrackPacket = {
   codec: string;
   sequenceNumber: number;
   timestamp: number;

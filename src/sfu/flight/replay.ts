@@ -6,7 +6,7 @@ import { Reception } from "../wire/rtcp/reception.ts";
 import { parseRtcp, type RtcpPacket } from "../wire/rtcp/rtcp.ts";
 import { SentPackets, TransportFeedback } from "../wire/rtcp/twcc-feedback.ts";
 
-export type Decision = { atMs: number; about: string; decided: string; why: string };
+type Decision = { atMs: number; about: string; decided: string; why: string };
 type StreamFigures = {
   ssrc: number;
   name: string;

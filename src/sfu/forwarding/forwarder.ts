@@ -114,10 +114,6 @@ export class Forwarder {
     return this.#target;
   }
 
-  get codec(): MediaCodec {
-    return this.#codec;
-  }
-
   /** The target layer can only be entered with a keyframe, which has not come. */
   get wantsKeyframe(): boolean {
     if (this.#codec === "audio" || this.#target === PAUSED) return false;

@@ -24,7 +24,7 @@ export type TrackFileHost = {
   feed?(feed: RecordedFeed): void;
 };
 
-export type RecordedTrack = { identity: string; trackId: string; kind: TrackKind; source: TrackSource };
+type RecordedTrack = { identity: string; trackId: string; kind: TrackKind; source: TrackSource };
 
 /** The duration of a frame until the next one is known. */
 const FRAME_MS = 33;

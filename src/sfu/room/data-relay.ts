@@ -117,11 +117,6 @@ export class DataRelay implements DataSender {
     return this.#dropped.total;
   }
 
-  get isOpen(): boolean {
-    for (const channel of this.#channels.values()) if (channel.isOpen) return true;
-    return false;
-  }
-
   /** LiveKit clients receive data even when they may not send any. */
   get alwaysReceives(): boolean {
     return this.#isLivekit;

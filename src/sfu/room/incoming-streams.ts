@@ -18,7 +18,7 @@ import type { RoomTracks } from "./host.ts";
 
 type FastStream = { readonly publication: Publication; readonly layer: PublishedLayer };
 
-export type IncomingStreamsHost = {
+type IncomingStreamsHost = {
   readonly flight: FlightRecorder;
   roomOf(publication: Publication): RoomTracks;
   /** Where native code records arrivals; null before there is anything to record. */

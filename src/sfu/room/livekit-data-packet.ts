@@ -63,7 +63,7 @@ export type DataPacket = {
 };
 
 /** An application's message; the other contents are those of the LiveKit SDK itself. */
-export type UserContent = { payload: Buffer; topic: string | null; more: Uint8Array[] };
+type UserContent = { payload: Buffer; topic: string | null; more: Uint8Array[] };
 
 export const isStreamPart = (content: DataPacket["content"]) => !isUser(content) && STREAM_PARTS.has(content.field);
 

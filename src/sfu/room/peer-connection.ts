@@ -1,5 +1,3 @@
-/** The server's end of one peer connection of a participant: its offers, ICE credentials and answers. */
-import type { BadNetwork } from "../transport/bad-network.ts";
 import { Connection, type ConnectionEvents, MAX_DATA_MESSAGE_BYTES } from "../transport/connection.ts";
 import { type AnsweredSection, type AnswerParts, writeAnswer } from "../wire/sdp/answer.ts";
 import type { Offer } from "../wire/sdp/offer.ts";
@@ -70,10 +68,6 @@ export class PeerConnection {
       candidates: this.#host.candidates,
       maxMessageSize: MAX_DATA_MESSAGE_BYTES,
     });
-  }
-
-  setNetwork(network: BadNetwork | null): void {
-    this.connection?.setNetwork(network);
   }
 
   close(): void {

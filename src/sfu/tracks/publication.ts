@@ -53,7 +53,7 @@ export interface Subscriber {
 }
 
 /** Whether the publisher is connected to this worker, to another one of this node, or to another node. */
-export type TrackOrigin = "home" | "worker" | "node";
+type TrackOrigin = "home" | "worker" | "node";
 
 type PublicationOptions = PublishedSection & {
   trackId: string;

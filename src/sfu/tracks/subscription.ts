@@ -30,7 +30,7 @@ export const DEFAULT_SUBSCRIPTION_SETTINGS: SubscriptionSettings = {
   maxFps: null,
 };
 
-export type Delivery = { layer: Layer | null; paused: boolean; reason: DeliveryReason };
+type Delivery = { layer: Layer | null; paused: boolean; reason: DeliveryReason };
 
 /** The subscriber's connection, as its subscriptions use it. */
 type SubscriptionOwner = {

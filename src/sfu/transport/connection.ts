@@ -162,10 +162,6 @@ export class Connection {
     this.#dtls = host.openDtls ? host.openDtls(dtls) : new DtlsSession(dtls);
   }
 
-  get iceState(): IceState {
-    return this.#iceState;
-  }
-
   get isReady(): boolean {
     return this.transport !== null;
   }

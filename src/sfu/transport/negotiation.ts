@@ -5,7 +5,7 @@ import { MediaError, type NamedSection, type Negotiate, type PlacedSection } fro
 import type { Permissions } from "../../protocol/room-records.ts";
 import type { AnsweredSection } from "../wire/sdp/answer.ts";
 
-export type Wanted = {
+type Wanted = {
   publish: NamedSection[];
   /** With `auto`, the tracks of the room fill the receiving sections as they are published (WHEP). */
   subscribe: PlacedSection[] | "auto";

@@ -46,7 +46,7 @@ export type UdpOptions = {
   impairOut?: Impair;
 };
 
-export type UdpCounters = { packetsIn: number; bytesIn: number; packetsOut: number; bytesOut: number; dropped: number };
+type UdpCounters = { packetsIn: number; bytesIn: number; packetsOut: number; bytesOut: number; dropped: number };
 
 /** Requests for lost packets and for keyframes: to publishers (out) and from subscribers (in). */
 export type RepairCounters = { nacksIn: number; nacksOut: number; keyframesIn: number; keyframesOut: number };

@@ -14,7 +14,7 @@ export const RECEIVE_WINDOW_BYTES = 256 * 1_024;
 const MAX_WAITING_CHUNKS = 2_048;
 /** How far a chunk may be ahead of the last one in order. */
 const MAX_AHEAD = 1_024;
-export const MAX_STREAMS = 1_024;
+const MAX_STREAMS = 1_024;
 /** The numbers that libwebrtc reports. */
 const MAX_REPORTED_GAPS = 20;
 const MAX_REPORTED_DUPLICATES = 20;

@@ -94,9 +94,6 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
   };
 
   return {
-    /** Throws unless new attachments can be stored. */
-    checkStorage: () => storageAt(storages.current).check(),
-
     claim,
     release,
     /** Removes the file, even if messages still show it. */

@@ -1,7 +1,19 @@
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../../kernel/db/open.ts";
 import { changing, columnsOf, inserter, reading } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
-import { type ChatTokenRow, chatTokens } from "./token.table.ts";
+import { tenantColumns } from "../conversations/conversation.table.ts";
+
+export const chatTokens = sqliteTable("chat_tokens", {
+  id: text("id").primaryKey(),
+  ...tenantColumns,
+  userId: text("user_id").notNull(),
+  createdAt: integer("created_at").notNull(),
+  expiresAt: integer("expires_at").notNull(),
+  revokedAt: integer("revoked_at"),
+});
+
+type ChatTokenRow = typeof chatTokens.$inferSelect;
 
 export function chatTokenStore({ $client: client }: Db) {
   const columns = columnsOf(chatTokens);

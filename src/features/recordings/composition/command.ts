@@ -4,9 +4,9 @@ import { BOUNDED_FRAMES } from "./ffmpeg.ts";
 import { gridOf, type Rectangle, stageOf } from "./layout.ts";
 import { type SpeakersEvent, type StageTime, stageSchedule, tileKeyOf } from "./stage.ts";
 
-export type Layout = "grid" | "speaker";
+type Layout = "grid" | "speaker";
 
-export type Composition = {
+type Composition = {
   layout: Layout;
   width: number;
   height: number;

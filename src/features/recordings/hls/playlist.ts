@@ -9,7 +9,7 @@ const SKIP_SECONDS = 6 * TARGET_SECONDS;
 /** Players may rely on partial segments for three target durations; a segment has two seconds. */
 const LISTED_PARTS_SEGMENTS = 10;
 
-export type Part = { durationMs: number; independent: boolean };
+type Part = { durationMs: number; independent: boolean };
 export type Segment = {
   /** The offset from the start of the recording. */
   atMs: number;

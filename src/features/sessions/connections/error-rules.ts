@@ -7,7 +7,7 @@ export type Failure = {
   code: string;
 };
 
-export type Classified = { category: ErrorCategory; code: string; likelyCause: string; suggestedAction: string };
+type Classified = { category: ErrorCategory; code: string; likelyCause: string; suggestedAction: string };
 
 type Rule = { source: Failure["source"]; codes: readonly string[] } & Omit<Classified, "code">;
 

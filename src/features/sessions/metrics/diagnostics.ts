@@ -4,8 +4,8 @@ import type { Runtime } from "../../../kernel/runtime.ts";
 import { iso, type Now } from "../../../kernel/time/clock.ts";
 
 type DiagnosticStatus = "ok" | "degraded" | "down";
-export type Finding = { status: DiagnosticStatus; detail: string | null };
-export type Dependency = "database" | "media" | "storage" | "webhooks" | "mail";
+type Finding = { status: DiagnosticStatus; detail: string | null };
+type Dependency = "database" | "media" | "storage" | "webhooks" | "mail";
 /** Tests the dependency; an exception means that it is down. */
 export type Probe = (tenant: { projectId: string }) => Promise<Finding>;
 

@@ -15,7 +15,7 @@ export type MediaSection = {
 const MAX_SECTIONS = 2_048;
 
 export type WantedTrack = { trackId: string; kind: TrackKind };
-export type Missing = Record<TrackKind, number>;
+type Missing = Record<TrackKind, number>;
 
 /**
  * Assigns tracks to the sections of one peer connection. A freed section stays inactive for one answer and is then
@@ -39,10 +39,6 @@ export class MediaSections {
   add(mid: string, kind: TrackKind): void {
     if (!this.#sections.has(mid) && this.#sections.size < MAX_SECTIONS)
       this.#sections.set(mid, { mid, kind, trackId: null, isReady: true, wasUsed: false, isReused: false });
-  }
-
-  clear(): void {
-    this.#sections.clear();
   }
 
   differsFrom(wanted: readonly WantedTrack[]): boolean {

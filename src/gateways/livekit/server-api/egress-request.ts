@@ -155,7 +155,7 @@ function segmentsOf(output: SegmentedFileOutput): OutputRequest {
   };
 }
 
-export function bucketOf(storage: Storage): Bucket | null {
+function bucketOf(storage: Storage): Bucket | null {
   if (storage.case === undefined) return null;
   if (storage.case !== "s3") throw notServed(`${storage.case} storage`);
   const { accessKey, secret, bucket, region, endpoint, sessionToken, forcePathStyle } = storage.value;

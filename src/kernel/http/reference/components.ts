@@ -15,7 +15,7 @@ type Components = { refer(value: unknown): unknown; components(): Record<string,
  * compared by content, because the framework copies them; of two names for the same content the shorter one is used.
  * `components` returns the referenced schemas.
  */
-export function* createComponents(names: SchemaNames, at = "#/components/schemas/"): CooperativeTask<Components> {
+export function* createComponents(names: SchemaNames): CooperativeTask<Components> {
   const nameOf = new Map<string, string>();
   const shapes = new Map<string, unknown>();
   const used = new Map<string, unknown>();
@@ -44,7 +44,7 @@ export function* createComponents(names: SchemaNames, at = "#/components/schemas
       used.set(name, null);
       used.set(name, refer(shapes.get(name), true));
     }
-    return { $ref: `${at}${name}` };
+    return { $ref: `#/components/schemas/${name}` };
   }
 
   return {

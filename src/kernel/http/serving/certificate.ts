@@ -6,7 +6,7 @@ import { every, type Timers } from "../../time/timers.ts";
 
 export type Certificate = { cert: string; key: string };
 
-export type CertificateFiles = { cert: string; key: string };
+type CertificateFiles = { cert: string; key: string };
 
 /** The files are polled, because watching them would miss changes behind symbolic links. */
 const POLL_EVERY_MS = 10_000;

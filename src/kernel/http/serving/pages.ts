@@ -3,7 +3,7 @@ import { type CooperativeTask, runCooperatively } from "../../scheduling/coopera
 import { decodeCursor, encodeCursor, type Position } from "../cursor.ts";
 import { queryInteger } from "../schema.ts";
 
-export const DEFAULT_LIMIT = 100;
+const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 200;
 /** Sorts after every id: the start of a list with the newest first. */
 export const NEWEST = "~";

@@ -7,7 +7,7 @@ import { h264Height, hasH264Parameters, startsH264Keyframe } from "./h264.ts";
 import type { Vp8Descriptor } from "./vp8.ts";
 import { startsVp9Keyframe, vp9Height } from "./vp9.ts";
 
-export type VideoCodec = "vp8" | "vp9" | "h264" | "av1";
+type VideoCodec = "vp8" | "vp9" | "h264" | "av1";
 /** Audio is forwarded whatever its codec. */
 export type MediaCodec = VideoCodec | "audio";
 

@@ -55,10 +55,6 @@ export class Reception {
     this.#senderReportAtMs = nowMs;
   }
 
-  get started(): boolean {
-    return this.#sequence.started;
-  }
-
   /** The number of the first packet. */
   get first(): number {
     return this.#base;

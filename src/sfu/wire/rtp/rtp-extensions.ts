@@ -132,10 +132,6 @@ export class OutgoingExtensions {
     }
   }
 
-  get hasTransportSequence(): boolean {
-    return this.transportSequenceAt >= 0;
-  }
-
   #writeElementHeader(out: Uint8Array, at: number, id: number, length: number): number {
     if (this.twoByte) {
       out[at] = id;

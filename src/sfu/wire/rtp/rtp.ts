@@ -7,8 +7,8 @@ export const ONE_BYTE_PROFILE = 0xbede;
 export const TWO_BYTE_PROFILE = 0x1000;
 
 /** RFC 5761: the second byte distinguishes RTCP (192 … 223) from RTP. */
-export function isRtcp(data: Uint8Array, length = data.length): boolean {
-  if (length < 2) return false;
+export function isRtcp(data: Uint8Array): boolean {
+  if (data.length < 2) return false;
   const type = readUint8(data, 1);
   return type >= 192 && type <= 223;
 }
@@ -106,14 +106,14 @@ export class RtpView {
   }
 }
 
-export function setPayloadType(data: Uint8Array, payloadType: number, marker: boolean, start = 0): void {
-  data[start + 1] = (marker ? 0x80 : 0) | (payloadType & 0x7f);
+export function setPayloadType(data: Uint8Array, payloadType: number, marker: boolean): void {
+  data[1] = (marker ? 0x80 : 0) | (payloadType & 0x7f);
 }
 
-export function setSequenceNumber(data: Uint8Array, sequenceNumber: number, start = 0): void {
-  writeUint16(data, start + 2, sequenceNumber);
+export function setSequenceNumber(data: Uint8Array, sequenceNumber: number): void {
+  writeUint16(data, 2, sequenceNumber);
 }
 
-export function setSsrc(data: Uint8Array, ssrc: number, start = 0): void {
-  writeUint32(data, start + 8, ssrc);
+export function setSsrc(data: Uint8Array, ssrc: number): void {
+  writeUint32(data, 8, ssrc);
 }

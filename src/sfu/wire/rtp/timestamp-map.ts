@@ -25,10 +25,6 @@ export class TimestampMap {
     this.#lastOutgoing = first >>> 0;
   }
 
-  get clockRate(): number {
-    return this.#clockRate;
-  }
-
   /** outgoing = incoming + offset, for the layer being forwarded. */
   get offset(): number {
     return this.#offset;

@@ -144,10 +144,7 @@ test("[contract 9] a disk that cannot store answers 503, and the server continue
   const refused = await broken.put(upload, "hello");
   expect([refused.status, refused.body.code]).toEqual([503, "SVC_STORAGE_UNAVAILABLE"]);
   expect(JSON.stringify(refused.body)).not.toContain(broken.dataDir);
-  const { checkStorage } = broken.server.services.attachments;
-  await expect(checkStorage()).rejects.toThrow();
   rmSync(join(broken.dataDir, "attachments"));
-  await checkStorage();
   expect((await broken.put(upload, "hello")).status).toBe(200);
   await broken.close();
 });
