@@ -2,7 +2,7 @@ import { Elysia, t } from "elysia";
 import { authorOf } from "../kernel/http/callers.ts";
 import type { Http } from "../kernel/http/http.ts";
 import { documented } from "../kernel/http/reference/docs.ts";
-import { page, pageQuery } from "../kernel/http/serving/pages.ts";
+import { NEWEST_BY_TIME, page, pageQuery } from "../kernel/http/serving/pages.ts";
 import type { Runtime } from "../kernel/runtime.ts";
 import type { FleetService } from "./fleet.ts";
 import {
@@ -38,9 +38,8 @@ const fleetOperatorRoutes = ({ guards }: Http, { write }: Runtime, { fleet }: { 
       (context) =>
         page(context, context.query, {
           name: "rtc-servers",
-          shape: ["number", "string"],
-          read: (after, limit) =>
-            fleet.list(Number(after?.[0] ?? Number.MAX_SAFE_INTEGER), String(after?.[1] ?? ""), limit),
+          start: NEWEST_BY_TIME,
+          read: ([registeredAt, name], limit) => fleet.list(registeredAt, name, limit),
           position: (row) => [row.registeredAt, row.name],
           show: fleet.present,
         }),

@@ -105,16 +105,14 @@ export function createFleet({ bus, db, config, now, metrics }: Runtime, { urlOf,
     beat(unit: Unit, name: string, heartbeat: Heartbeat, key: NodeKey | null = null) {
       admit(unit, name, key);
       const row = find(name);
-      const { activeRooms, activeParticipants, cpuPercent, memoryPercent, networkInBps, networkOutBps } = heartbeat;
-      const figures = {
-        activeRooms,
-        activeParticipants,
-        cpuPercent: cpuPercent ?? null,
-        memoryPercent: memoryPercent ?? null,
-        networkInBps: networkInBps ?? null,
-        networkOutBps: networkOutBps ?? null,
-      };
-      store.beat(unit, name, figures, now());
+      const {
+        cpuPercent = null,
+        memoryPercent = null,
+        networkInBps = null,
+        networkOutBps = null,
+        ...counts
+      } = heartbeat;
+      store.beat(unit, name, { ...counts, cpuPercent, memoryPercent, networkInBps, networkOutBps }, now());
       bus.publish(unit, "rtcServerSeen", { name, internalUrl: row.internalUrl });
       return {
         status: row.draining ? ("DRAINING" as const) : ("HEALTHY" as const),

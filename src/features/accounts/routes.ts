@@ -2,7 +2,7 @@ import { Elysia, t } from "elysia";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import { nullable } from "../../kernel/http/schema.ts";
-import { NEWEST, page, pageQuery } from "../../kernel/http/serving/pages.ts";
+import { NEWEST_BY_ID, page, pageQuery } from "../../kernel/http/serving/pages.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import {
@@ -220,8 +220,8 @@ const ownAccountRoutes = (
       (context) =>
         page(context, context.query, {
           name: "sessions",
-          shape: ["string"],
-          read: (after, limit) => sessions.list(context.caller.userId, String(after?.[0] ?? NEWEST), limit),
+          start: NEWEST_BY_ID,
+          read: ([before], limit) => sessions.list(context.caller.userId, before, limit),
           position: (row) => [row.id],
           show: (row) => sessions.present(row, context.caller.sessionId),
         }),

@@ -2,7 +2,7 @@ import { Elysia, t } from "elysia";
 import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
-import { NEWEST, page, pageQuery } from "../../kernel/http/serving/pages.ts";
+import { NEWEST_BY_ID, page, pageQuery } from "../../kernel/http/serving/pages.ts";
 import { AuditAction, AuditEntry } from "./audit.schema.ts";
 import type { AuditRow } from "./audit.store.ts";
 import type { AuditService } from "./audit.ts";
@@ -22,9 +22,9 @@ export const auditRoutes = (http: Http, audit: AuditService) => {
   const list = (context: AuditContext, projectId: string | null) =>
     page(context, context.query, {
       name: "audit",
-      shape: ["string"],
+      start: NEWEST_BY_ID,
       defaultLimit: DEFAULT_LIMIT,
-      read: (after, limit) => audit.list(projectId, context.query, String(after?.[0] ?? NEWEST), limit),
+      read: ([before], limit) => audit.list(projectId, context.query, before, limit),
       position: (row: AuditRow) => [row.id],
       show: audit.present,
     });

@@ -3,7 +3,7 @@ import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import { EnvironmentQuery } from "../../kernel/http/schema.ts";
-import { NEWEST, page, pageQuery } from "../../kernel/http/serving/pages.ts";
+import { NEWEST_BY_ID, NEWEST_BY_NUMBER, page, pageQuery } from "../../kernel/http/serving/pages.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import { iso } from "../../kernel/time/clock.ts";
@@ -62,8 +62,8 @@ export const chatDashboardRoutes = ({ guards }: Http, { now }: Runtime, chat: Ch
         await connections.flush();
         return page(context, context.query, {
           name: "chat-connections",
-          shape: ["string"],
-          read: (after, limit) => connections.list(context, String(after?.[0] ?? NEWEST), limit),
+          start: NEWEST_BY_ID,
+          read: ([before], limit) => connections.list(context, before, limit),
           position: (row) => [row.id],
           show: presentConnection,
         });
@@ -80,9 +80,8 @@ export const chatDashboardRoutes = ({ guards }: Http, { now }: Runtime, chat: Ch
       (context) =>
         page(context, context.query, {
           name: "conversations",
-          shape: ["string"],
-          read: (after, limit) =>
-            conversations.list(context, { before: String(after?.[0] ?? NEWEST), status: context.query.status, limit }),
+          start: NEWEST_BY_ID,
+          read: ([before], limit) => conversations.list(context, { before, status: context.query.status, limit }),
           position: (row) => [row.id],
           show: summarize,
         }),
@@ -121,11 +120,9 @@ export const chatDashboardRoutes = ({ guards }: Http, { now }: Runtime, chat: Ch
         const { id: conversationId } = find(context, context.params.conversationId);
         return page(context, context.query, {
           name: "message-summaries",
-          shape: ["number"],
-          read: (after, limit) => {
-            const from = after && Number(after[0]);
-            return messages.store.history({ conversationId, from, direction: "older", includeDeleted: true, limit });
-          },
+          start: NEWEST_BY_NUMBER,
+          read: ([from], limit) =>
+            messages.store.history({ conversationId, from, direction: "older", includeDeleted: true, limit }),
           position: (row) => [row.seq],
           show: summarizeMessage,
         });

@@ -5,7 +5,7 @@ import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import { EnvironmentQuery } from "../../kernel/http/schema.ts";
-import { NEWEST, type PageRequest, page, pageQuery } from "../../kernel/http/serving/pages.ts";
+import { NEWEST_BY_ID, type PageRequest, page, pageQuery } from "../../kernel/http/serving/pages.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { iso } from "../../kernel/time/clock.ts";
 import type { ErrorCode } from "../../protocol/errors.ts";
@@ -59,10 +59,10 @@ function streamHandlers({ write }: Runtime, { liveStreams: { streams, counts } }
     list(context: PageContext, { projectId, environment }: Pick<StreamList, "projectId" | "environment">) {
       const { visibility, status } = context.query;
       const filter = { projectId, environment, visibility, status };
-      const rows = page<LiveStreamRow, LiveStreamRow>(context, context.query, {
+      const rows = page<[string], LiveStreamRow, LiveStreamRow>(context, context.query, {
         name: "live-streams",
-        shape: ["string"],
-        read: (after, limit) => streams.list(filter, String(after?.[0] ?? NEWEST), limit),
+        start: NEWEST_BY_ID,
+        read: ([before], limit) => streams.list(filter, before, limit),
         position: (row) => [row.id],
         show: (row) => row,
       });

@@ -4,7 +4,7 @@ import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import { EnvironmentQuery } from "../../kernel/http/schema.ts";
-import { NEWEST, page, pageQuery } from "../../kernel/http/serving/pages.ts";
+import { NEWEST_BY_ID, page, pageQuery } from "../../kernel/http/serving/pages.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { ApiKeyService } from "./api-key.service.ts";
 import { ApiKey, CreateApiKey, CreatedApiKey, SigningSecret } from "./project.schema.ts";
@@ -17,9 +17,8 @@ export const apiKeyRoutes = ({ guards, idempotency, rateLimit }: Http, { write }
       (context) =>
         page(context, context.query, {
           name: "api-keys",
-          shape: ["string"],
-          read: (after, limit) =>
-            apiKeys.list(context.projectId, context.query.environment, String(after?.[0] ?? NEWEST), limit),
+          start: NEWEST_BY_ID,
+          read: ([before], limit) => apiKeys.list(context.projectId, context.query.environment, before, limit),
           position: (row) => [row.id],
           show: apiKeys.present,
         }),

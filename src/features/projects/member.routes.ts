@@ -4,7 +4,7 @@ import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import { EnvironmentQuery } from "../../kernel/http/schema.ts";
-import { NEWEST, page, pageQuery } from "../../kernel/http/serving/pages.ts";
+import { NEWEST_BY_ID, NEWEST_BY_TIME, page, pageQuery } from "../../kernel/http/serving/pages.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { Email } from "../accounts/account.schema.ts";
 import type { InvitationService } from "./invitation.service.ts";
@@ -28,14 +28,8 @@ const membershipRoutes = ({ guards }: Http, { write }: Runtime, { members, invit
       (context) =>
         page(context, context.query, {
           name: "members",
-          shape: ["number", "string"],
-          read: (after, limit) =>
-            members.list(
-              context.projectId,
-              Number(after?.[0] ?? Number.MAX_SAFE_INTEGER),
-              String(after?.[1] ?? NEWEST),
-              limit,
-            ),
+          start: NEWEST_BY_TIME,
+          read: ([addedAt, userId], limit) => members.list(context.projectId, addedAt, userId, limit),
           position: (member) => [member.addedAt, member.userId],
           show: members.present,
         }),
@@ -118,8 +112,8 @@ const invitationRoutes = ({ guards }: Http, { write }: Runtime, { invitations }:
       (context) =>
         page(context, context.query, {
           name: "invitations",
-          shape: ["string"],
-          read: (after, limit) => invitations.list(context.projectId, String(after?.[0] ?? NEWEST), limit),
+          start: NEWEST_BY_ID,
+          read: ([before], limit) => invitations.list(context.projectId, before, limit),
           position: (row) => [row.id],
           show: invitations.present,
         }),

@@ -4,7 +4,7 @@ import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import { EnvironmentQuery } from "../../kernel/http/schema.ts";
-import { NEWEST, page, pageQuery } from "../../kernel/http/serving/pages.ts";
+import { NEWEST_BY_ID, page, pageQuery } from "../../kernel/http/serving/pages.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { apiKeyRoutes } from "./api-key.routes.ts";
 import type { ApiKeyService } from "./api-key.service.ts";
@@ -46,9 +46,8 @@ const projectListRoutes = ({ guards, idempotency }: Http, projects: ProjectServi
       (context) =>
         page(context, context.query, {
           name: "projects",
-          shape: ["string"],
-          read: (after, limit) =>
-            projects.memberships(context.caller.userId, context.query.status, String(after?.[0] ?? NEWEST), limit),
+          start: NEWEST_BY_ID,
+          read: ([before], limit) => projects.memberships(context.caller.userId, context.query.status, before, limit),
           position: ({ id }) => [id],
           show: ({ id, role }) => projects.present(projects.find(id), role),
         }),

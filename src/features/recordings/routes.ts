@@ -4,7 +4,7 @@ import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import { EnvironmentQuery, oneOf } from "../../kernel/http/schema.ts";
-import { type PageRequest, page, pageQuery } from "../../kernel/http/serving/pages.ts";
+import { NEWEST_BY_TIME, type PageRequest, page, pageQuery } from "../../kernel/http/serving/pages.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import { RECORDING_STATUSES, type RecordingStatus } from "../../protocol/enums.ts";
@@ -38,11 +38,10 @@ const list = (
   query: RecordingQuery,
 ) => {
   const roomId = rooms.idForFilter(tenant, query.roomId);
-  return page<RecordingRow, ReturnType<Recordings["present"]>>(context, query, {
+  return page<[number, string], RecordingRow, ReturnType<Recordings["present"]>>(context, query, {
     name: "recordings",
-    shape: ["number", "string"],
-    read: (after, limit) => {
-      const [startedAt = Number.MAX_SAFE_INTEGER, id = ""] = (after ?? []) as [number?, string?];
+    start: NEWEST_BY_TIME,
+    read: ([startedAt, id], limit) => {
       const { projectId, environment } = tenant;
       const { status } = query;
       return recordings.list({ projectId, environment, roomId, status }, { startedAt, id }, limit);

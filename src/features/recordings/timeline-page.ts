@@ -65,13 +65,10 @@ export const timelinePage = (
   row: RecordingRow,
   { texts }: { texts: boolean },
 ) =>
-  longPage<PositionedEntry, Entry>(context, context.query, {
+  longPage<[number, number], PositionedEntry, Entry>(context, context.query, {
     name: "timeline",
-    shape: ["number", "number"],
-    read: (after, limit) => {
-      const [event = START.event, message = START.message] = (after ?? []) as [number?, number?];
-      return readTimeline(row, texts, { event, message }, limit);
-    },
+    start: [START.event, START.message],
+    read: ([event, message], limit) => readTimeline(row, texts, { event, message }, limit),
     position: ({ position }) => [position.event, position.message],
     show: ({ entry }) => entry,
     defaultLimit: MAX_ENTRIES,

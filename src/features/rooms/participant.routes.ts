@@ -20,21 +20,21 @@ const MUTE = "Mute a track; only its publisher can open it again";
 export const participantKeyRoutes = ({ guards }: Http, moderation: ModerationService) =>
   new Elysia({ prefix: "/v1/rooms/:id", tags: ["rooms: moderation"] })
     .use(guards.apiKey)
+    .derive(({ caller, info, params }) => ({
+      room: { ...caller, roomId: (params as { id: string }).id },
+      author: authorOfKey({ caller, info }),
+    }))
     .delete(
       "/participants/:identity",
-      async (context) => {
-        const { caller, params } = context;
-        await moderation.remove({ ...caller, roomId: params.id }, params.identity, authorOfKey(context));
-        context.set.status = 204;
+      async ({ room, author, params, set }) => {
+        await moderation.remove(room, params.identity, author);
+        set.status = 204;
       },
       documented(REMOVE, NOT_FOUND),
     )
     .patch(
       "/participants/:identity",
-      (context) => {
-        const { caller, params, body } = context;
-        return moderation.update({ ...caller, roomId: params.id }, params.identity, body, authorOfKey(context));
-      },
+      ({ room, author, params, body }) => moderation.update(room, params.identity, body, author),
       {
         ...documented("Change a participant's permissions and attributes (merged), name or metadata, live", [
           ...NOT_FOUND,
@@ -50,11 +50,7 @@ export const participantKeyRoutes = ({ guards }: Http, moderation: ModerationSer
     )
     .post(
       "/participants/:identity/tracks/:trackId/mute",
-      (context) => {
-        const { caller, params } = context;
-        const room = { ...caller, roomId: params.id };
-        return moderation.mute(room, params.identity, params.trackId, authorOfKey(context));
-      },
+      ({ room, author, params }) => moderation.mute(room, params.identity, params.trackId, author),
       {
         ...documented(MUTE, [...NOT_FOUND, "SVC_TRACK_NOT_FOUND"]),
         body: MuteTrack,
@@ -63,10 +59,8 @@ export const participantKeyRoutes = ({ guards }: Http, moderation: ModerationSer
     )
     .post(
       "/move",
-      async (context) => {
-        const { caller, params, body, info } = context;
-        const ref = { ...caller, roomId: params.id };
-        const { id, name } = await moderation.move(ref, body.identity, body.to, authorOfKey(context), info.publicUrl);
+      async ({ room, author, body, info }) => {
+        const { id, name } = await moderation.move(room, body.identity, body.to, author, info.publicUrl);
         return { roomId: id, roomName: name };
       },
       {
@@ -80,16 +74,15 @@ export const participantKeyRoutes = ({ guards }: Http, moderation: ModerationSer
         response: { 200: t.Object({ roomId: t.String(), roomName: t.String() }) },
       },
     )
-    .get("/lobby", ({ caller, params }) => moderation.waiting({ ...caller, roomId: params.id }), {
+    .get("/lobby", ({ room }) => moderation.waiting(room), {
       ...documented("Who waits in the lobby", ["SVC_ROOM_NOT_FOUND"]),
       response: { 200: Knocks },
     })
     .post(
       "/lobby/:identity/admit",
-      async (context) => {
-        const { caller, params } = context;
-        await moderation.admit({ ...caller, roomId: params.id }, params.identity, authorOfKey(context));
-        context.set.status = 204;
+      async ({ room, author, params, set }) => {
+        await moderation.admit(room, params.identity, author);
+        set.status = 204;
       },
       documented("Let a participant in, who waits now or comes later, until it is removed or the room is closed", [
         "SVC_ROOM_NOT_FOUND",
@@ -98,17 +91,16 @@ export const participantKeyRoutes = ({ guards }: Http, moderation: ModerationSer
     )
     .post(
       "/lobby/:identity/deny",
-      async (context) => {
-        const { caller, params } = context;
-        await moderation.deny({ ...caller, roomId: params.id }, params.identity, authorOfKey(context));
-        context.set.status = 204;
+      async ({ room, author, params, set }) => {
+        await moderation.deny(room, params.identity, author);
+        set.status = 204;
       },
       documented("Turn away a participant who waits", ["SVC_ROOM_NOT_FOUND", "SVC_PARTICIPANT_NOT_FOUND"]),
     )
     .post(
       "/data",
-      async ({ caller, params, body }) => {
-        await moderation.sendData({ ...caller, roomId: params.id }, body);
+      async ({ room, body }) => {
+        await moderation.sendData(room, body);
         return {};
       },
       {

@@ -5,7 +5,7 @@ import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import { EnvironmentQuery } from "../../kernel/http/schema.ts";
-import { NEWEST, type PageRequest, page, pageQuery } from "../../kernel/http/serving/pages.ts";
+import { NEWEST_BY_ID, type PageRequest, page, pageQuery } from "../../kernel/http/serving/pages.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { LiveRooms } from "./live-rooms.ts";
 import type { ModerationService } from "./moderation.service.ts";
@@ -242,10 +242,10 @@ async function roomPage(
   { rooms, liveRooms }: RoomServices,
   filter: RoomFilter,
 ) {
-  const rows = page<RoomRow, RoomRow>(context, request, {
+  const rows = page<[string], RoomRow, RoomRow>(context, request, {
     name: "rooms",
-    shape: ["string"],
-    read: (after, limit) => rooms.list(filter, String(after?.[0] ?? NEWEST), limit),
+    start: NEWEST_BY_ID,
+    read: ([before], limit) => rooms.list(filter, before, limit),
     position: (row) => [row.id],
     show: (row) => row,
   });

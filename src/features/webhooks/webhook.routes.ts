@@ -5,7 +5,7 @@ import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import { EnvironmentQuery, oneOf } from "../../kernel/http/schema.ts";
-import { NEWEST, page, pageQuery } from "../../kernel/http/serving/pages.ts";
+import { NEWEST_BY_ID, page, pageQuery } from "../../kernel/http/serving/pages.ts";
 import { REFUSES_UNKNOWN_FIELDS } from "../../kernel/http/unknown-fields.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { DELIVERY_STATUSES, type Environment } from "../../protocol/enums.ts";
@@ -118,9 +118,8 @@ function webhookRoutes(
         const { environment, ...request } = query;
         return page(context, request, {
           name: "webhooks",
-          shape: ["string"],
-          read: (after, limit) =>
-            webhooks.list(scope.projectId, scope.environment ?? environment, String(after?.[0] ?? NEWEST), limit),
+          start: NEWEST_BY_ID,
+          read: ([before], limit) => webhooks.list(scope.projectId, scope.environment ?? environment, before, limit),
           position: ({ id }) => [id],
           show: webhooks.present,
         });
@@ -213,8 +212,8 @@ function webhookRoutes(
         const { id } = webhooks.find(refOf(scope, params));
         return page(context, query, {
           name: "deliveries",
-          shape: ["string"],
-          read: (after, limit) => deliveries.list(id, query.status, String(after?.[0] ?? NEWEST), limit),
+          start: NEWEST_BY_ID,
+          read: ([before], limit) => deliveries.list(id, query.status, before, limit),
           position: (row) => [row.id],
           show: deliveries.present,
         });

@@ -81,6 +81,17 @@ export function createGuards(deps: GuardDeps) {
     return { caller, info };
   };
 
+  const rtcTokenGuard = (name: string, verify: Verifiers["rtcToken"]) =>
+    new Elysia({ name }).derive(
+      { as: "scoped" },
+      accepts(["rtcToken"], async ({ request }) => {
+        const info = infoOf(request);
+        const caller = await verify(bearer(request));
+        requireAllowedOrigin(caller.projectId, info);
+        return { caller, info };
+      }),
+    );
+
   return {
     open: new Elysia({ name: "guard:open" }).derive({ as: "scoped" }, ({ request }) => ({ info: infoOf(request) })),
 
@@ -122,25 +133,8 @@ export function createGuards(deps: GuardDeps) {
       ),
     ),
 
-    rtcToken: new Elysia({ name: "guard:rtc-token" }).derive(
-      { as: "scoped" },
-      accepts(["rtcToken"], async ({ request }) => {
-        const info = infoOf(request);
-        const caller = await deps.rtcToken(bearer(request));
-        requireAllowedOrigin(caller.projectId, info);
-        return { caller, info };
-      }),
-    ),
-
-    rtcTokenAnyAge: new Elysia({ name: "guard:rtc-token-any-age" }).derive(
-      { as: "scoped" },
-      accepts(["rtcToken"], async ({ request }) => {
-        const info = infoOf(request);
-        const caller = await deps.rtcTokenAnyAge(bearer(request));
-        requireAllowedOrigin(caller.projectId, info);
-        return { caller, info };
-      }),
-    ),
+    rtcToken: rtcTokenGuard("guard:rtc-token", deps.rtcToken),
+    rtcTokenAnyAge: rtcTokenGuard("guard:rtc-token-any-age", deps.rtcTokenAnyAge),
 
     node: new Elysia({ name: "guard:node" }).derive(
       { as: "scoped" },

@@ -129,15 +129,15 @@ describe("[4.6] browser origins", () => {
 describe("[1] cursors", () => {
   test("a cursor decodes to its position, and only for its own list", () => {
     const cursor = encodeCursor("rooms", ["abc", 5]);
-    expect(decodeCursor("rooms", cursor, ["string", "number"])).toEqual(["abc", 5]);
-    for (const [list, text, shape] of [
-      ["streams", cursor, ["string", "number"]],
-      ["rooms", cursor, ["string"]],
-      ["rooms", `${cursor}=`, ["string", "number"]],
-      ["rooms", "", ["string", "number"]],
-      ["rooms", "x".repeat(257), ["string", "number"]],
+    expect(decodeCursor("rooms", cursor, ["", 0])).toEqual(["abc", 5]);
+    for (const [list, text, like] of [
+      ["streams", cursor, ["", 0]],
+      ["rooms", cursor, [""]],
+      ["rooms", `${cursor}=`, ["", 0]],
+      ["rooms", "", ["", 0]],
+      ["rooms", "x".repeat(257), ["", 0]],
     ] as const) {
-      expect(() => decodeCursor(list, text, [...shape])).toThrow(
+      expect(() => decodeCursor(list, text, [...like])).toThrow(
         expect.objectContaining({ code: "SVC_INVALID_CURSOR" }),
       );
     }

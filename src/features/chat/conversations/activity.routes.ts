@@ -1,9 +1,9 @@
 import { Elysia, t } from "elysia";
-import { encodeCursor, type Position } from "../../../kernel/http/cursor.ts";
+import { encodeCursor } from "../../../kernel/http/cursor.ts";
 import type { Http } from "../../../kernel/http/http.ts";
 import { documented } from "../../../kernel/http/reference/docs.ts";
 import { queryInteger } from "../../../kernel/http/schema.ts";
-import { page, pageQuery } from "../../../kernel/http/serving/pages.ts";
+import { NEWEST_BY_TIME, page, pageQuery } from "../../../kernel/http/serving/pages.ts";
 import { EventPage } from "../../../protocol/chat-events.ts";
 import { Presence, ReadReceipt, ReadState, Typing, Unread } from "../../../protocol/chat-records.ts";
 import { actingUser } from "../access.ts";
@@ -18,10 +18,9 @@ export function pageByUser<Row extends { userId: string }>(name: string, rows: R
   const sorted = rows.sort((a, b) => (a.userId < b.userId ? -1 : 1));
   return {
     name,
-    shape: ["string" as const],
-    read: (after: Position | null, limit: number) =>
-      sorted.filter(({ userId }) => after === null || userId > String(after[0])).slice(0, limit),
-    position: (row: Row) => [row.userId],
+    start: [""] as [string],
+    read: ([after]: [string], limit: number) => sorted.filter(({ userId }) => userId > after).slice(0, limit),
+    position: (row: Row): [string] => [row.userId],
     show: (row: Row) => row,
   };
 }
@@ -62,11 +61,8 @@ export const activityRoutes = ({ guards }: Http, chat: ChatService) => {
         const { conversation } = access.conversation(context.caller, context.params.room, "chat:read");
         return page(context, context.query, {
           name: "receipts",
-          shape: ["number", "string"],
-          read: (after, limit) => {
-            const before = after && { joinedAt: Number(after[0]), userId: String(after[1]) };
-            return readStates.receipts(conversation.id, before, limit);
-          },
+          start: NEWEST_BY_TIME,
+          read: ([joinedAt, userId], limit) => readStates.receipts(conversation.id, { joinedAt, userId }, limit),
           position: (row) => [row.joinedAt, row.userId],
           show: readStates.presentReceipt,
         });

@@ -1,8 +1,7 @@
 import { Elysia, t } from "elysia";
-import type { Position } from "../../../kernel/http/cursor.ts";
 import type { Http } from "../../../kernel/http/http.ts";
 import { documented } from "../../../kernel/http/reference/docs.ts";
-import { NEWEST, page, pageQuery } from "../../../kernel/http/serving/pages.ts";
+import { NEWEST_BY_ID, NEWEST_BY_TIME, page, pageQuery } from "../../../kernel/http/serving/pages.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { type ChatMemberStatus, Conversation, ConversationMember } from "../../../protocol/chat-records.ts";
 import { type ChatCaller, requireServer } from "../access.ts";
@@ -21,10 +20,10 @@ import type { MemberService } from "./member.service.ts";
 export function memberPages(members: MemberService, conversationId: string, status: ChatMemberStatus) {
   return {
     name: "members",
-    shape: ["number" as const, "string" as const],
-    read: (after: Position | null, limit: number) =>
-      members.list(conversationId, status, after && { joinedAt: Number(after[0]), userId: String(after[1]) }, limit),
-    position: ({ joinedAt, userId }: MemberRow) => [joinedAt, userId],
+    start: NEWEST_BY_TIME,
+    read: ([joinedAt, userId]: [number, string], limit: number) =>
+      members.list(conversationId, status, { joinedAt, userId }, limit),
+    position: ({ joinedAt, userId }: MemberRow): [number, string] => [joinedAt, userId],
     show: members.present,
   };
 }
@@ -46,9 +45,9 @@ export const conversationRoutes = ({ guards, idempotency }: Http, { write }: Run
         access.requireScope(caller, "chat:read");
         return page(context, pageRequest, {
           name: "conversations",
-          shape: ["string"],
-          read: (after, limit) => {
-            const filter = { before: String(after?.[0] ?? NEWEST), status, limit };
+          start: NEWEST_BY_ID,
+          read: ([before], limit) => {
+            const filter = { before, status, limit };
             if (caller.kind === "apiKey") return conversations.list(caller, filter);
             return conversations.listOfUser(caller, caller.userId, caller.conversations, filter);
           },

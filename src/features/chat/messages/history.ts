@@ -61,9 +61,9 @@ export function historyPage(
 }
 
 function messageSeqOf(cursor: string): number {
-  const [seq] = decodeCursor(MESSAGE_CURSOR, cursor, ["number"]);
+  const [seq] = decodeCursor<[number]>(MESSAGE_CURSOR, cursor, [0]);
   if (!Number.isSafeInteger(seq)) throw new ApiError("SVC_INVALID_CURSOR");
-  return Number(seq);
+  return seq;
 }
 
 /** Clients continue the list with the `seq` of the last event they saw, or with the cursor of the previous page. */
@@ -71,8 +71,7 @@ export function eventSeqOf(after: string | undefined): number {
   const text = emptyAsNull(after);
   if (text === null) return 0;
   if (/^\d{1,15}$/.test(text)) return Number(text);
-  const [seq] = decodeCursor(EVENT_CURSOR, text, ["number"]);
-  return Number(seq);
+  return decodeCursor<[number]>(EVENT_CURSOR, text, [0])[0];
 }
 
 /** A chat message in the timeline of a call. */

@@ -110,8 +110,8 @@ export function messageStore({ $client: client }: Db) {
     },
     replies: (rootId: string, afterSeq: number, includeDeleted: boolean, limit: number): MessageRow[] =>
       thread.all(rootId, afterSeq, includeDeleted ? 1 : 0, limit),
-    pinned: (conversationId: string, before: { at: number; id: number } | null, limit: number): MessageRow[] =>
-      pinned.all(conversationId, before?.at ?? Number.MAX_SAFE_INTEGER, before?.id ?? 0, limit),
+    pinned: (conversationId: string, before: { at: number; id: number }, limit: number): MessageRow[] =>
+      pinned.all(conversationId, before.at, before.id, limit),
     lastSentAt: (conversationId: string, senderId: string): number | null =>
       lastSentAt.get(conversationId, senderId)?.at ?? null,
     edit: (unit: Unit, row: MessageRow) =>

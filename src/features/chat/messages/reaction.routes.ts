@@ -85,8 +85,8 @@ export const reactionRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatS
         const found = access.message(caller, params.messageId, "chat:read");
         return longPageAsJson(context, pageRequest, {
           name: "thread",
-          shape: ["number"],
-          read: (after, limit) => messages.thread(found, Number(after?.[0] ?? 0), includeDeleted, limit),
+          start: [0] as [number],
+          read: ([afterSeq], limit) => messages.thread(found, afterSeq, includeDeleted, limit),
           position: (row) => [row.seq],
           show: (row) => shaped(messages.present(found.access.conversation, row)),
           defaultLimit: THREAD_MESSAGES,
@@ -127,9 +127,8 @@ export const reactionRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatS
         const { conversation } = access.conversation(context.caller, context.params.room, "chat:read");
         return page(context, context.query, {
           name: "pins",
-          shape: ["number", "number"],
-          read: (after, limit) =>
-            messages.store.pinned(conversation.id, after && { at: Number(after[0]), id: Number(after[1]) }, limit),
+          start: [Number.MAX_SAFE_INTEGER, 0] as [number, number],
+          read: ([at, id], limit) => messages.store.pinned(conversation.id, { at, id }, limit),
           position: (row) => [row.pinnedAt ?? 0, row.id],
           show: (row) => messages.present(conversation, row),
         });

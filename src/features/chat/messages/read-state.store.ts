@@ -78,11 +78,7 @@ export function readStateStore({ $client: client }: Db) {
     /** `within` contains the conversations to which the token is limited. */
     unreadOfUser: ({ projectId, environment }: Tenant, userId: string, within: string[] | null): UnreadRow[] =>
       unreadOfUser.all(userId, projectId, environment, within && JSON.stringify(within)),
-    receipts: (
-      conversationId: string,
-      before: { joinedAt: number; userId: string } | null,
-      limit: number,
-    ): ReceiptRow[] =>
-      receipts.all(conversationId, before?.joinedAt ?? Number.MAX_SAFE_INTEGER, before?.userId ?? "", limit),
+    receipts: (conversationId: string, before: { joinedAt: number; userId: string }, limit: number): ReceiptRow[] =>
+      receipts.all(conversationId, before.joinedAt, before.userId, limit),
   };
 }

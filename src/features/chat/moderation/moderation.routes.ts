@@ -1,11 +1,10 @@
 import { Elysia, t } from "elysia";
 import { authorOf, authorOfKey } from "../../../kernel/http/callers.ts";
-import type { Position } from "../../../kernel/http/cursor.ts";
 import { permit } from "../../../kernel/http/guards.ts";
 import type { Http } from "../../../kernel/http/http.ts";
 import { documented } from "../../../kernel/http/reference/docs.ts";
 import { EnvironmentQuery, Identity } from "../../../kernel/http/schema.ts";
-import { NEWEST, page, pageQuery } from "../../../kernel/http/serving/pages.ts";
+import { NEWEST_BY_ID, page, pageQuery } from "../../../kernel/http/serving/pages.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
 import { Report, type ReportStatus as Status } from "../../../protocol/chat-records.ts";
@@ -21,9 +20,9 @@ const BLOCKED_USER = t.Object({ blockedUserId: Identity });
 function reportPages(reports: ReportService, tenant: Tenant, status: Status | undefined) {
   return {
     name: "reports",
-    shape: ["string" as const],
-    read: (after: Position | null, limit: number) => reports.list(tenant, status, String(after?.[0] ?? NEWEST), limit),
-    position: ({ id }: ReportRow) => [id],
+    start: NEWEST_BY_ID,
+    read: ([before]: [string], limit: number) => reports.list(tenant, status, before, limit),
+    position: ({ id }: ReportRow): [string] => [id],
     show: reports.present,
   };
 }
@@ -62,8 +61,8 @@ const userRoutes = ({ guards }: Http, { write }: Runtime, { access, blocks, budg
         const userId = actingUser(caller, query.userId);
         return page(context, query, {
           name: "blocks",
-          shape: ["string"],
-          read: (after, limit) => blocks.list(caller, userId, String(after?.[0] ?? ""), limit),
+          start: [""] as [string],
+          read: ([after], limit) => blocks.list(caller, userId, after, limit),
           position: (row) => [row.blockedUserId],
           show: blocks.present,
         });

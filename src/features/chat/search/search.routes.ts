@@ -1,7 +1,7 @@
 import { Elysia, t } from "elysia";
 import type { Http } from "../../../kernel/http/http.ts";
 import { documented } from "../../../kernel/http/reference/docs.ts";
-import { page, pageQuery } from "../../../kernel/http/serving/pages.ts";
+import { NEWEST_BY_NUMBER, page, pageQuery } from "../../../kernel/http/serving/pages.ts";
 import { Message } from "../../../protocol/chat-records.ts";
 import type { ChatService } from "../chat.ts";
 import type { SearchService } from "./search.service.ts";
@@ -19,8 +19,8 @@ export const searchRoutes = (
       await search.catchUp();
       return page(context, query, {
         name: "search",
-        shape: ["number"],
-        read: (after, limit) => search.find(conversation.id, query.q, after === null ? null : Number(after[0]), limit),
+        start: NEWEST_BY_NUMBER,
+        read: ([beforeSeq], limit) => search.find(conversation.id, query.q, beforeSeq, limit),
         position: ({ seq }) => [seq],
         show: (row) => messages.present(conversation, row),
       });

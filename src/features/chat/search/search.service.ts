@@ -135,10 +135,10 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
     },
 
     /** Messages of a conversation that hold every word, newest first; `beforeSeq` continues a page. */
-    find(conversationId: string, query: string, beforeSeq: number | null, limit: number): MessageRow[] {
+    find(conversationId: string, query: string, beforeSeq: number, limit: number): MessageRow[] {
       const match = matchExpression(conversationId, query);
       if (match === null) return [];
-      return store.find(match, conversationId, beforeSeq ?? Number.MAX_SAFE_INTEGER, limit);
+      return store.find(match, conversationId, beforeSeq, limit);
     },
 
     /** Deleted words leave the index only when its segments are merged. */

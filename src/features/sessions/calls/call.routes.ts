@@ -3,7 +3,7 @@ import { permit } from "../../../kernel/http/guards.ts";
 import type { Http } from "../../../kernel/http/http.ts";
 import { documented } from "../../../kernel/http/reference/docs.ts";
 import { EnvironmentQuery, Timestamp } from "../../../kernel/http/schema.ts";
-import { type PageRequest, page, pageQuery } from "../../../kernel/http/serving/pages.ts";
+import { NEWEST_BY_TIME, type PageRequest, page, pageQuery } from "../../../kernel/http/serving/pages.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
 import { RoomReference } from "../../rooms/room.schema.ts";
 import type { RoomService } from "../../rooms/room.service.ts";
@@ -28,11 +28,10 @@ type Services = { calls: Calls; rooms: RoomService };
 
 const list = ({ calls, rooms }: Services, context: Parameters<typeof page>[0], tenant: Tenant, query: CallQuery) => {
   const roomId = rooms.idForFilter(tenant, query.roomId);
-  return page<CallRow, ReturnType<Calls["present"]>>(context, query, {
+  return page<[number, string], CallRow, ReturnType<Calls["present"]>>(context, query, {
     name: "calls",
-    shape: ["number", "string"],
-    read: (after, limit) => {
-      const [startedAt = Number.MAX_SAFE_INTEGER, id = ""] = (after ?? []) as [number?, string?];
+    start: NEWEST_BY_TIME,
+    read: ([startedAt, id], limit) => {
       const { projectId, environment } = tenant;
       const { status, connectionId, quality, cause } = query;
       const from = query.from === undefined ? undefined : Date.parse(query.from);

@@ -4,7 +4,7 @@ import { permit } from "../../../kernel/http/guards.ts";
 import type { Http } from "../../../kernel/http/http.ts";
 import { documented } from "../../../kernel/http/reference/docs.ts";
 import { EnvironmentQuery } from "../../../kernel/http/schema.ts";
-import { type PageRequest, page, pageQuery } from "../../../kernel/http/serving/pages.ts";
+import { NEWEST_BY_TIME, type PageRequest, page, pageQuery } from "../../../kernel/http/serving/pages.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
 import { ApiError } from "../../../protocol/errors.ts";
@@ -48,14 +48,11 @@ function handlers(connections: Connections, rooms: RoomService) {
   return {
     list(context: PageContext, tenant: Tenant, query: ConnectionQuery) {
       const roomId = rooms.idForFilter(tenant, query.roomId);
-      return page<ConnectionRow, ReturnType<typeof connections.present>>(context, query, {
+      return page<[number, string], ConnectionRow, ReturnType<typeof connections.present>>(context, query, {
         name: "connections",
-        shape: ["number", "string"],
-        read: (after, limit) => {
-          const [startedAt = Number.MAX_SAFE_INTEGER, id = ""] = (after ?? []) as [number?, string?];
-          const { state } = query;
-          return connections.list({ ...tenantOf(tenant), state, roomId }, { startedAt, id }, limit);
-        },
+        start: NEWEST_BY_TIME,
+        read: ([startedAt, id], limit) =>
+          connections.list({ ...tenantOf(tenant), state: query.state, roomId }, { startedAt, id }, limit),
         position: (row) => [row.startedAt, row.id],
         show: connections.present,
       });
@@ -70,13 +67,10 @@ function handlers(connections: Connections, rooms: RoomService) {
         const matching = rows.filter((row) => category === undefined || row.category === category);
         return matching.slice(0, query.limit ?? 100).map(present);
       }
-      return page<ClassifiedErrorRow, ReturnType<typeof present>>(context, query, {
+      return page<[number, string], ClassifiedErrorRow, ReturnType<typeof present>>(context, query, {
         name: "errors",
-        shape: ["number", "string"],
-        read: (after, limit) => {
-          const [occurredAt = Number.MAX_SAFE_INTEGER, id = ""] = (after ?? []) as [number?, string?];
-          return errors.list({ ...tenantOf(tenant), category }, { occurredAt, id }, limit);
-        },
+        start: NEWEST_BY_TIME,
+        read: ([occurredAt, id], limit) => errors.list({ ...tenantOf(tenant), category }, { occurredAt, id }, limit),
         position: (row) => [row.occurredAt, row.id],
         show: present,
       });

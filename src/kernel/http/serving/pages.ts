@@ -7,6 +7,10 @@ const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 200;
 /** Sorts after every id: the start of a list with the newest first. */
 export const NEWEST = "~";
+/** Where lists with the newest first start, by what they are sorted by. */
+export const NEWEST_BY_ID: [string] = [NEWEST];
+export const NEWEST_BY_NUMBER: [number] = [Number.MAX_SAFE_INTEGER];
+export const NEWEST_BY_TIME: [number, string] = [Number.MAX_SAFE_INTEGER, ""];
 
 /** The query of a list with its own maximum; the default page size must be a valid `limit` too. */
 export const pageQueryUpTo = (max: number) => ({
@@ -24,11 +28,11 @@ type PageContext = {
   set: { headers: Record<string, string | number | string[] | undefined> };
 };
 
-type List<Row, Shown> = {
+type List<P extends Position, Row, Shown> = {
   name: string;
-  shape: ("string" | "number")[];
-  read: (after: Position | null, limit: number) => Row[];
-  position: (row: Row) => Position;
+  start: P;
+  read: (after: P, limit: number) => Row[];
+  position: (row: Row) => P;
   show: (row: Row) => Shown;
   defaultLimit?: number;
 };
@@ -37,7 +41,11 @@ type List<Row, Shown> = {
  * One page of a list. `read` is asked for one row more than is shown, to find out whether there is a next page; the
  * header `link` (RFC 8288) then has its URL.
  */
-export function page<Row, Shown>(context: PageContext, asked: PageRequest, list: List<Row, Shown>): Shown[] {
+export function page<P extends Position, Row, Shown>(
+  context: PageContext,
+  asked: PageRequest,
+  list: List<P, Row, Shown>,
+): Shown[] {
   const { after, limit } = begin(asked, list);
   const rows = list.read(after, limit + 1);
   const shown = rows.slice(0, limit);
@@ -49,10 +57,10 @@ export function page<Row, Shown>(context: PageContext, asked: PageRequest, list:
  * A page of rows that may be long: it ends before its limit at `maxBytes` of JSON, but after one row at least, and does
  * not block the event loop while reading.
  */
-export async function longPage<Row, Shown>(
+export async function longPage<P extends Position, Row, Shown>(
   context: PageContext,
   asked: PageRequest,
-  list: LongList<Row, Shown>,
+  list: LongList<P, Row, Shown>,
 ): Promise<Shown[]> {
   const { after, limit } = begin(asked, list);
   const { shown, last, isMore } = await runCooperatively(readLong(list, after, limit, bytesOf));
@@ -64,10 +72,10 @@ export async function longPage<Row, Shown>(
  * A long page whose JSON is written row by row, because writing a megabyte at once takes as long as reading it. The
  * text is typed as its content, because the route's schema requires it.
  */
-export async function longPageAsJson<Row, Shown extends object>(
+export async function longPageAsJson<P extends Position, Row, Shown extends object>(
   context: PageContext,
   asked: PageRequest,
-  list: LongList<Row, Shown>,
+  list: LongList<P, Row, Shown>,
 ): Promise<Shown[]> {
   const { after, limit } = begin(asked, list);
   const texts = { ...list, show: (row: Row) => JSON.stringify(list.show(row)) };
@@ -81,15 +89,22 @@ export async function longPageAsJson<Row, Shown extends object>(
 }
 
 /** `onBytes` gets the size of the page. */
-type LongList<Row, Shown> = List<Row, Shown> & { maxBytes: number; onBytes?: (bytes: number) => void };
+type LongList<P extends Position, Row, Shown> = List<P, Row, Shown> & {
+  maxBytes: number;
+  onBytes?: (bytes: number) => void;
+};
 
-function begin<Row, Shown>(asked: PageRequest, list: List<Row, Shown>) {
+function begin<P extends Position, Row, Shown>(asked: PageRequest, list: List<P, Row, Shown>) {
   const limit = asked.limit ?? list.defaultLimit ?? DEFAULT_LIMIT;
-  const after = asked.cursor === undefined ? null : decodeCursor(list.name, asked.cursor, list.shape);
+  const after = asked.cursor === undefined ? list.start : decodeCursor(list.name, asked.cursor, list.start);
   return { after, limit };
 }
 
-function linkToNext<Row, Shown>(context: PageContext, list: List<Row, Shown>, last: Row | undefined): void {
+function linkToNext<P extends Position, Row, Shown>(
+  context: PageContext,
+  list: List<P, Row, Shown>,
+  last: Row | undefined,
+): void {
   if (last === undefined) return;
   const url = new URL(context.request.url);
   url.searchParams.set("cursor", encodeCursor(list.name, list.position(last)));
@@ -99,9 +114,9 @@ function linkToNext<Row, Shown>(context: PageContext, list: List<Row, Shown>, la
 type Read<Row, Shown> = { shown: Shown[]; last: Row | undefined; isMore: boolean; bytes: number };
 
 /** Reads a few rows at a time, so that rows beyond the page are not read. */
-function* readLong<Row, Shown>(
-  { maxBytes, read, show, position }: LongList<Row, Shown>,
-  after: Position | null,
+function* readLong<P extends Position, Row, Shown>(
+  { maxBytes, read, show, position }: LongList<P, Row, Shown>,
+  after: P,
   limit: number,
   sizeOf: (one: Shown) => number,
 ): CooperativeTask<Read<Row, Shown>> {
