@@ -3,12 +3,12 @@
 
 const CAPACITY = 1024;
 const MASK = CAPACITY - 1;
-/** Shared, and never written to, by maps without losses: most streams have none, and every subscription has a map. */
-const NO_OFFSETS = new Float64Array(CAPACITY);
+/** Shared, and never written to, by maps without recent losses: every subscription has a map. */
+const NO_OFFSETS = new Int32Array(CAPACITY);
 const NONE_EXPECTED = new Uint8Array(CAPACITY);
 
 export class SequenceMap {
-  /** outgoing = extended − offset. Kept per packet, because every drop changes it for the packets that follow. */
+  /** The low bits of extended − outgoing. Kept per packet, because every drop changes it for the packets that follow. */
   #offsets = NO_OFFSETS;
   #expected = NONE_EXPECTED;
   /** The newest number that was missing when a later one arrived. CAPACITY packets later none is expected any more. */
@@ -40,8 +40,7 @@ export class SequenceMap {
   switchTo(extended: number): void {
     this.#highest = extended - 1;
     this.#offset = extended - (this.#lastOutgoing + 1);
-    if (this.#expected !== NONE_EXPECTED) this.#expected.fill(0);
-    this.#newestMissing = Number.NEGATIVE_INFINITY;
+    this.#forgetAll();
   }
 
   /** The newest number that a late packet may still get; −Infinity when there is none. */
@@ -91,7 +90,9 @@ export class SequenceMap {
     if (!this.isExpected(extended)) return -1;
     const slot = extended & MASK;
     this.#expected[slot] = 0;
-    return extended - (this.#offsets[slot] as number);
+    // Offsets of so few packets differ little.
+    const offset = this.#offset - ((this.#offset - (this.#offsets[slot] as number)) | 0);
+    return extended - offset;
   }
 
   /** Calls `forward` for the next `count` numbers. */
@@ -115,8 +116,14 @@ export class SequenceMap {
 
   #beginToMiss(): void {
     if (this.#expected !== NONE_EXPECTED) return;
-    this.#offsets = new Float64Array(CAPACITY);
+    this.#offsets = new Int32Array(CAPACITY);
     this.#expected = new Uint8Array(CAPACITY);
+  }
+
+  #forgetAll(): void {
+    this.#offsets = NO_OFFSETS;
+    this.#expected = NONE_EXPECTED;
+    this.#newestMissing = Number.NEGATIVE_INFINITY;
   }
 
   #expectUpTo(extended: number): void {
@@ -127,7 +134,7 @@ export class SequenceMap {
       this.#expected[missing & MASK] = 1;
     }
     if (from < extended) this.#newestMissing = extended - 1;
-    // The slots are zero by then, so a stream without losses does not touch this memory for every packet.
     if (extended - this.#newestMissing <= CAPACITY) this.#expected[extended & MASK] = 0;
+    else if (this.#expected !== NONE_EXPECTED) this.#forgetAll();
   }
 }

@@ -1,3 +1,4 @@
+import { heapStats } from "bun:jsc";
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { SequenceMap } from "../../../../src/sfu/wire/rtp/sequence-map.ts";
@@ -16,6 +17,22 @@ describe("outgoing numbers", () => {
       expect(map.forward(1)).toBe(-1);
       expect(map.forward(1 + late)).toBe(-1);
     }
+  });
+
+  test("memory for missing numbers is held for a window only", () => {
+    const heldBytes = () => {
+      Bun.gc(true);
+      return heapStats().heapSize;
+    };
+    const maps = Array.from({ length: 400 }, () => new SequenceMap(1_000));
+    const before = heldBytes();
+    for (const map of maps) for (const extended of [0, 2]) map.forward(extended);
+    const missing = heldBytes() - before;
+    for (const map of maps) for (let extended = 3; extended < 3 + WINDOW; extended++) map.forward(extended);
+    const settled = heldBytes() - before;
+    expect(missing / maps.length).toBeGreaterThan(WINDOW);
+    expect(settled / maps.length).toBeLessThan(WINDOW / 2);
+    expect(maps[0]?.lastOutgoing).toBe(maps[399]?.lastOutgoing as number);
   });
 
   test("with losses, late packets and duplicates every packet gets its own number once", () => {
