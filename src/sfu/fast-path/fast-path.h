@@ -96,7 +96,7 @@ typedef struct {
   uint32_t ticks[ARRIVALS_KEPT];
 } arrivals;
 
-#define FLIGHT_KEPT 2048u
+#define FLIGHT_KEPT 1024u
 
 // The headers of the packets that arrived last (flight/flight-recorder.ts).
 typedef struct {

@@ -4,7 +4,7 @@ import { RTCP_TYPE } from "../wire/rtcp/rtcp.ts";
 import { msOf, ticksOf } from "../wire/rtcp/ticks.ts";
 import { readUint8, readUint16 } from "../wire/rtp/bytes.ts";
 
-const PACKETS = 2_048;
+const PACKETS = 1_024;
 /** Ticks of arrival, SSRC, timestamp; sequence number (16 bits), marker (1), whether it is a retransmission (1), length (14). */
 const WORDS = 4;
 const MARKER = 0x8000;

@@ -13,7 +13,8 @@ export class PeerConnection {
   connection: Connection | null = null;
   readonly #host: ParticipantHost;
   readonly #events: PeerConnectionEvents;
-  #offer: Offer | null = null;
+  /** Of the last offer, what tells whether the next one is of the same peer connection. */
+  #peer: Pick<Offer, "sessionId" | "iceUfrag" | "fingerprints"> | null = null;
   #ice = { ufrag: "", pwd: "" };
   readonly #sessionId = String(BigInt.asUintN(62, BigInt(Bun.hash(crypto.randomUUID()))));
   #version = 1;
@@ -28,13 +29,14 @@ export class PeerConnection {
    * offer without a certificate is followed by one that has it.
    */
   applyOffer(offer: Offer): Connection {
-    const before = this.#offer;
+    const before = this.#peer;
     const same =
       this.connection !== null &&
       before?.sessionId === offer.sessionId &&
       (offer.fingerprints.length === 0 ||
         before.fingerprints.every((old) => offer.fingerprints.some((fresh) => fresh.value === old.value)));
-    this.#offer = offer;
+    const { sessionId, iceUfrag, fingerprints } = offer;
+    this.#peer = { sessionId, iceUfrag, fingerprints };
     const theirs = offer.fingerprints.length === 0 ? null : { ufrag: offer.iceUfrag, pwd: offer.icePwd };
     if (same && this.connection) {
       this.connection.certificateNamed(offer.fingerprints);

@@ -15,10 +15,10 @@ test("[17] the recorder keeps the newest packets and forgets the others", () => 
   const flight = new FlightRecorder();
   for (let n = 0; n < 5_000; n++) flight.received(packet(n), n % 10 === 0, 1_000 + n);
   const { received, sinceMs, lastedMs } = flight.dump([CAMERA], [], 6_000);
-  expect(received).toHaveLength(2_048);
-  expect(received[0]?.slice(1, 5)).toEqual([7, 5_000 - 2_048, ((5_000 - 2_048) * 3_000) >>> 0, 900]);
-  expect(received.at(-1)).toEqual([2_047, 7, 4_999, 4_999 * 3_000, 900, 1, 0]);
-  expect([sinceMs, lastedMs]).toEqual([1_000 + 5_000 - 2_048, 2_048]);
+  expect(received).toHaveLength(1_024);
+  expect(received[0]?.slice(1, 5)).toEqual([7, 5_000 - 1_024, ((5_000 - 1_024) * 3_000) >>> 0, 900]);
+  expect(received.at(-1)).toEqual([1_023, 7, 4_999, 4_999 * 3_000, 900, 1, 0]);
+  expect([sinceMs, lastedMs]).toEqual([1_000 + 5_000 - 1_024, 1_024]);
 });
 
 test("[17] reports are kept without SDES, up to a limit", () => {

@@ -21,6 +21,8 @@ export type Offer = {
 };
 
 const MAX_FINGERPRINTS = 8;
+const LINE_FEED = 10;
+const CARRIAGE_RETURN = 13;
 
 /** With `certificate` "later" the offer may lack a fingerprint, because a later offer has it. */
 export function parseOffer(sdp: string, certificate: "now" | "later" = "now"): Offer {
@@ -37,8 +39,8 @@ export function parseOffer(sdp: string, certificate: "now" | "later" = "now"): O
   };
   const sections: SectionLines[] = [];
   const fingerprints = new Map<string, Fingerprint>();
-  for (const line of sdp.split(/\r?\n/)) {
-    if (line.length < 2 || line[1] !== "=") continue;
+  for (const line of linesOf(Buffer.from(sdp))) {
+    if (line[1] !== "=") continue;
     const value = line.slice(2);
     if (line[0] === "o") offer.sessionId = boundedName(value.split(" ", 2)[1] ?? "");
     if (line[0] === "m") {
@@ -57,6 +59,16 @@ export function parseOffer(sdp: string, certificate: "now" | "later" = "now"): O
     throw negotiationFailed("The offer has no certificate fingerprint.");
   validate(offer);
   return offer;
+}
+
+/** A part of a string keeps the whole of it in memory, so each line becomes a string of its own. */
+function* linesOf(sdp: Buffer): Iterable<string> {
+  for (let at = 0; at < sdp.length; ) {
+    const newline = sdp.indexOf(LINE_FEED, at);
+    const end = newline < 0 ? sdp.length : newline;
+    yield sdp.toString("utf8", at, sdp[end - 1] === CARRIAGE_RETURN ? end - 1 : end);
+    at = end + 1;
+  }
 }
 
 function validate(offer: Offer): void {

@@ -1,3 +1,4 @@
+import { heapStats } from "bun:jsc";
 import { describe, expect, test } from "bun:test";
 import { MediaError } from "../../../../src/protocol/media-node.ts";
 import { decideSections, writeAnswer } from "../../../../src/sfu/wire/sdp/answer.ts";
@@ -122,6 +123,19 @@ describe("reading an offer", () => {
     expect(video.sendRids).toEqual(["q", "h", "f"]);
     expect(video.extensions.has("urn:example:beyond-one-byte")).toBe(false);
     expect(data).toMatchObject({ kind: "application", sctpPort: 5000 });
+  });
+
+  test("what is kept of an offer does not keep its text", () => {
+    const heldBytes = () => {
+      Bun.gc(true);
+      return heapStats().heapSize;
+    };
+    const unread = Array.from({ length: 1_000 }, (_, n) => `a=x-unread:${n} ${"x".repeat(50)}`);
+    const keep = () => parseOffer(`${sdp([...AUDIO, ...unread])}`).iceUfrag;
+    keep();
+    const before = heldBytes();
+    const kept = Array.from({ length: 100 }, keep);
+    expect((heldBytes() - before) / kept.length).toBeLessThan(5_000);
   });
 
   test("an RTX stream is not listed as a stream, whatever the order of lines", () => {
