@@ -1,5 +1,5 @@
 // suite: all
-/** A participant who attacks the worker that its room shares with the room of another tenant. */
+/** A participant against the compiled binary: what its token opens, and the worker that its room shares with others. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import {
   joinPublisher,
@@ -7,9 +7,9 @@ import {
   type LoadParticipant,
   makeCertificate,
 } from "../../src/ops/load-test/participants.ts";
-import { type Api, createApi } from "../harness/api.ts";
-import { type RealServer, realServer } from "../harness/real-server.ts";
+import { type AttackedServer, type AttackedTenant, attackedServer } from "./attacked-server.ts";
 import { HostileParticipant, PARTICIPANT_ATTACKS } from "./hostile-participant.ts";
+import { TOKEN_ATTACKS } from "./hostile-token.ts";
 
 const LONG = 60_000;
 const PACKETS = 1_500;
@@ -17,27 +17,17 @@ const AT_ONCE = 50;
 /** What a frame of the honest call may take; without bounds the worker hung for minutes. */
 const MAX_FREEZE_MS = 2_000;
 
-let server: RealServer;
+let server: AttackedServer;
+let honest: AttackedTenant;
+let owner: AttackedTenant;
 const leaving: LoadParticipant[] = [];
 /** When the newest packet of the honest call arrived, and a promise of the next. */
 const heard = { atMs: 0, next: Promise.withResolvers<void>() };
 
-async function tenant(): Promise<Api> {
-  const { runtime, services, url } = server;
-  return runtime.write((unit) => {
-    const account = { email: `${crypto.randomUUID()}@example.com`, passwordHash: null, emailVerified: true };
-    const owner = services.users.create(unit, { ...account, isOperator: false });
-    const { id } = services.projects.create(unit, owner.id, { name: "tenant" });
-    return createApi(url, services.apiKeys.create(unit, id, { name: "test", environment: "DEVELOPMENT" }).key);
-  });
-}
-
 beforeAll(async () => {
-  server = await realServer({
-    ...{ LOG_LEVEL: "silent", MEDIA_WORKERS: 1, SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 10_000 },
-    RATE_LIMIT_RTC_TOKENS: 10_000,
-  });
-  const honest = await tenant();
+  server = await attackedServer({ env: { MEDIA_WORKERS: "1", SIGNALING_MAX_CONNECTIONS_PER_WINDOW: "10000" } });
+  honest = await server.tenant("honest");
+  owner = await server.tenant("hostile");
   const roomId = String((await honest.call("POST", "/v1/rooms", { name: "honest" })).body.id);
   const credentials = async (identity: string) => {
     const { token } = await honest.mint(roomId, identity);
@@ -53,19 +43,22 @@ beforeAll(async () => {
       resolve();
     }),
   );
-}, LONG);
+}, 240_000);
 
 afterAll(async () => {
   for (const participant of leaving) await participant.leave();
-  await server.close();
+  await server.stop();
 }, LONG);
+
+for (const [name, attack] of Object.entries(TOKEN_ATTACKS)) {
+  test(name, () => attack({ server, owner }), LONG);
+}
 
 for (const [name, attack] of Object.entries(PARTICIPANT_ATTACKS)) {
   test(
     `${name}: the call of another tenant on the same worker goes on`,
     async () => {
-      const owner = await tenant();
-      const roomId = String((await owner.call("POST", "/v1/rooms", { name: "hostile" })).body.id);
+      const roomId = await owner.room();
       const { token } = await owner.mint(roomId, "mallory");
       const mallory = await HostileParticipant.join(server.url, token);
       expect((await owner.call("POST", `/v1/rooms/${roomId}/recordings`, {})).status).toBe(201);
@@ -85,6 +78,6 @@ for (const [name, attack] of Object.entries(PARTICIPANT_ATTACKS)) {
 }
 
 test("control packets beyond a connection's share are dropped", async () => {
-  const { refused } = await server.media.node.load();
-  expect(refused.controlOverShare).toBeGreaterThan(0);
+  const figures = await (await fetch(`${server.url}/metrics`)).text();
+  expect(Number(/^stoa_media_refused_packets_total(?:\{.*\})? (\d+)$/m.exec(figures)?.[1])).toBeGreaterThan(0);
 });

@@ -15,9 +15,11 @@ import {
   SCTP,
   sack,
   UNORDERED,
+  WHOLE,
 } from "../sfu/transport/sctp-packets.ts";
 
 const FIRST_TSN = 1_000;
+const BINARY = 53;
 const CAMERA = { mid: "0", clientTrackId: "camera", kind: "video", source: "camera" } as const;
 
 export class HostileParticipant {
@@ -89,6 +91,26 @@ export class HostileParticipant {
 
   send(...chunks: Buffer[]): void {
     this.peer.sendData(packet(this.#tag, ...chunks));
+  }
+
+  /** Opens a data channel on stream 1; it never acknowledges what comes on it. */
+  openChannel(label: string): void {
+    this.send(data(this.nextTsn(), { stream: 1, flags: WHOLE, protocol: DCEP, content: openChannel(label) }));
+  }
+
+  sendBytes(content: Buffer): void {
+    this.send(data(this.nextTsn(), { stream: 1, flags: UNORDERED | WHOLE, protocol: BINARY, content }));
+  }
+
+  /** Everything that has arrived, as long as it contains this. */
+  async arrived(bytes: string): Promise<Buffer> {
+    for (;;) {
+      const all = Buffer.concat(this.#answers);
+      if (all.includes(bytes)) return all;
+      await new Promise<void>((done) => {
+        this.#waiting = done;
+      });
+    }
   }
 
   nextTsn(): number {

@@ -1,36 +1,37 @@
 // suite: all
-/** A stranger against the compiled binary: the public port, and no credential. */
+/** A stranger against the compiled binary, with nothing but the public port, and a tenant with a key of its own. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type RunningStoa, startStoa } from "../cli/stoa.ts";
-import { buildBinary } from "../e2e/binary/binary.ts";
 import { freePorts } from "../network/acme/pebble.ts";
 import { makeCertificate } from "../ops/certificate.ts";
+import { type AttackedServer, type AttackedTenant, attackedServer } from "./attacked-server.ts";
 import { answerOverTls, FRAMING, sendAndReset } from "./hostile-stranger.ts";
+import { INSIDE, TENANT_ATTACKS } from "./hostile-tenant.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "stoa-stranger-"));
-let server: RunningStoa;
+let server: AttackedServer;
+let tenant: AttackedTenant;
+let live: AttackedTenant;
 let tlsPort: number;
-let log = "";
 
 beforeAll(async () => {
-  const binary = await buildBinary();
   const { cert, key } = await makeCertificate(folder, "localhost");
   [tlsPort = 0] = await freePorts(1);
-  const flags = ["--port", "0", "--media-udp-port", "0", "--data-dir", join(folder, "data")];
-  const tls = ["--tls-cert", cert, "--tls-key", key, "--edge-port", String(tlsPort)];
-  const env = { TRUSTED_PROXIES: "127.0.0.1", LOG_LEVEL: "debug", LOG_FORMAT: "json" };
-  server = await startStoa([binary, "serve", ...flags, ...tls], { env, cwd: folder });
-  void (async () => {
-    const decoder = new TextDecoder();
-    for await (const chunk of server.child.stderr) log += decoder.decode(chunk, { stream: true });
-  })();
+  const hosts = join(folder, "hosts");
+  writeFileSync(hosts, `127.0.0.1 localhost ${INSIDE}\n`);
+  server = await attackedServer({
+    flags: ["--tls-cert", cert, "--tls-key", key, "--edge-port", String(tlsPort)],
+    env: { TRUSTED_PROXIES: "127.0.0.1" },
+    // The attacker's name resolves as its owner wants it to.
+    wrapper: ["unshare", "-rm", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"', hosts],
+  });
+  tenant = await server.tenant("attacker");
+  live = await server.tenant("attacker", "production");
 }, 240_000);
 afterAll(async () => {
-  server.child.kill("SIGKILL");
-  await server.child.exited;
+  await server.stop();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -54,13 +55,16 @@ test("a request head that never ends is refused, and the server continues", asyn
 });
 
 test("a client that resets its connection after a request cannot make a forged address count as its own", async () => {
-  const plain = /"url":"(http:[^"]+)"/.exec(log)?.[1] ?? server.url;
   const forged = "203.0.113.77";
   for (let n = 0; n < 20; n++) {
     const head = `GET /v1/auth/me?n=${n} HTTP/1.1\r\nhost: localhost\r\nx-forwarded-for: ${forged}\r\n\r\n`;
-    await sendAndReset(plain, head, "127.0.0.2");
+    await sendAndReset(server.url, head, "127.0.0.2");
   }
-  const lines = () => log.split("\n").filter((line) => line.includes('"/v1/auth/me"'));
+  const lines = () =>
+    server
+      .log()
+      .split("\n")
+      .filter((line) => line.includes('"/v1/auth/me"'));
   while (lines().length < 20) await Bun.sleep(10);
   const addresses = new Set(lines().map((line) => (JSON.parse(line) as { ip: string }).ip));
   expect([...addresses].every((ip) => ip === "unknown" || ip === "127.0.0.2")).toBe(true);
@@ -78,3 +82,7 @@ test("a guessed key opens no HLS playlist and no segment, and a forged client ad
   const forwarded = { headers: { "x-forwarded-for": "203.0.113.77" }, tls: { rejectUnauthorized: false } };
   expect((await fetch(`https://localhost:${tlsPort}/metrics`, forwarded as RequestInit)).status).toBe(403);
 });
+
+for (const [name, attack] of Object.entries(TENANT_ATTACKS)) {
+  test(name, () => attack({ server, tenant, live }), 60_000);
+}
