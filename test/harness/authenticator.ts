@@ -15,12 +15,12 @@ export function createAuthenticator(origin: string) {
   const { x = "", y = "" } = publicKey.export({ format: "jwk" });
   let counter = 0;
 
-  const clientData = (type: string, { challenge }: Options) =>
-    Buffer.from(JSON.stringify({ type, challenge, origin, crossOrigin: false }));
-  const authenticatorData = (rpId: string, flags: number, rest = Buffer.alloc(0)) => {
+  const clientData = (type: string, { challenge }: Options, site = origin) =>
+    Buffer.from(JSON.stringify({ type, challenge, origin: site, crossOrigin: false }));
+  const authenticatorData = (rpId: string, flags: number, rest = Buffer.alloc(0), count = ++counter) => {
     const head = Buffer.alloc(5);
     head.writeUInt8(flags);
-    head.writeUInt32BE(++counter, 1);
+    head.writeUInt32BE(count, 1);
     return Buffer.concat([sha256(rpId), head, rest]);
   };
   const response = (fields: Record<string, Buffer>) => ({
@@ -53,9 +53,10 @@ export function createAuthenticator(origin: string) {
       return response({ clientDataJSON: clientData("webauthn.create", options), attestationObject });
     },
 
-    get(options: Options, flags = USER_PRESENT | USER_VERIFIED) {
-      const authData = authenticatorData(options.rpId ?? "", flags);
-      const clientDataJSON = clientData("webauthn.get", options);
+    /** `forged` is what a page of another site, or a copy of the device, would send. */
+    get(options: Options, flags = USER_PRESENT | USER_VERIFIED, forged: { site?: string; count?: number } = {}) {
+      const authData = authenticatorData(options.rpId ?? "", flags, undefined, forged.count);
+      const clientDataJSON = clientData("webauthn.get", options, forged.site);
       const signature = createSign("sha256")
         .update(Buffer.concat([authData, sha256(clientDataJSON)]))
         .sign(privateKey);

@@ -86,7 +86,8 @@ test("the genuine release is installed", async () => {
 }, 60_000);
 
 const FORGERIES: Record<string, () => Record<string, string> | undefined> = {
-  "another program under the signed list": () => void writeFileSync(join(release, NAME), FORGED),
+  "another program of the same version under the signed list": () =>
+    void writeFileSync(join(release, NAME), `#!/bin/sh\necho stoa ${version}\n`),
   "another list under the old signature": () => forge(),
   "a list that the attacker has signed": () => forge(generateKeyPairSync("ed25519").privateKey),
   "a list without a signature": () => {

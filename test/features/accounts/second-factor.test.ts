@@ -323,6 +323,10 @@ describe("a passkey", () => {
     );
     const phished = await withPasskey(createAuthenticator("https://phishing.example"));
     expect(outcome(phished.added)).toBe("400 SVC_SECOND_FACTOR_INVALID");
+    for (const forged of [{ site: "https://phishing.example" }, { count: 1 }]) {
+      const response = mine.authenticator.get(await start(), undefined, forged);
+      expect([forged, await refused(response)]).toEqual([forged, "400 SVC_SECOND_FACTOR_INVALID"]);
+    }
     const late = await start();
     server.clock.advance(300_001);
     expect(await refused(mine.authenticator.get(late))).toBe("400 SVC_SECOND_FACTOR_INVALID");
