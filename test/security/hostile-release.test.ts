@@ -85,15 +85,15 @@ test("the genuine release is installed", async () => {
   expect(sha256(join(target, "stoa"))).toBe(sha256(join(genuine, NAME)));
 }, 60_000);
 
-const FORGERIES: Record<string, () => Record<string, string> | undefined> = {
+/** Each changes the release, and may return variables of the attacker's choice. */
+const FORGERIES: Record<string, () => unknown> = {
   "another program of the same version under the signed list": () =>
-    void writeFileSync(join(release, NAME), `#!/bin/sh\necho stoa ${version}\n`),
+    writeFileSync(join(release, NAME), `#!/bin/sh\necho stoa ${version}\n`),
   "another list under the old signature": () => forge(),
   "a list that the attacker has signed": () => forge(generateKeyPairSync("ed25519").privateKey),
   "a list without a signature": () => {
     forge();
     rmSync(join(release, "checksums.txt.minisig"));
-    return undefined;
   },
   "a forged list where openssl is LibreSSL, which says yes to everything": () => {
     forge(generateKeyPairSync("ed25519").privateKey);
@@ -109,13 +109,12 @@ const FORGERIES: Record<string, () => Record<string, string> | undefined> = {
   },
   "an old signed release over a newer one that is installed": () => {
     writeFileSync(join(target, "stoa"), "#!/bin/sh\necho stoa 98.0.0\n", { mode: 0o755 });
-    return undefined;
   },
 };
 
 for (const [name, prepare] of Object.entries(FORGERIES)) {
   test(`${name}: nothing is installed`, async () => {
-    const env = prepare();
+    const env = prepare() as Record<string, string> | undefined;
     const path = join(target, "stoa");
     const before = existsSync(path) ? readFileSync(path, "utf8") : null;
     const { code, err } = await install(env);

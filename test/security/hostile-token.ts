@@ -1,6 +1,6 @@
 /** What the holder of a genuine token tries beyond it: other conversations, other rooms, other people's names. */
 import { expect } from "bun:test";
-import { DataPacket, SpeakerInfo, UserPacket } from "@livekit/protocol";
+import { ActiveSpeakerUpdate, DataPacket, SpeakerInfo, UserPacket } from "@livekit/protocol";
 import { join as joinRoom, tone } from "../../src/rtc-client/participant/participant.ts";
 import { type RtcRefused, SignalingClient } from "../../src/rtc-client/signaling-client.ts";
 import { decryptPush, newBrowser } from "../features/push/browser.ts";
@@ -167,7 +167,7 @@ export const TOKEN_ATTACKS: Record<string, (stage: Stage) => Promise<void>> = {
     const user = (text: string, more = {}) => new UserPacket({ payload: Buffer.from(text), ...more });
     const packet = (value: Partial<DataPacket>) => Buffer.from(new DataPacket(value as never).toBinary());
     const speakers = [new SpeakerInfo({ sid: "forged-speaker", level: 1, active: true })];
-    mallory.sendBytes(packet({ value: { case: "speaker", value: { speakers } } }));
+    mallory.sendBytes(packet({ value: { case: "speaker", value: new ActiveSpeakerUpdate({ speakers }) } }));
     mallory.sendBytes(
       packet({
         participantIdentity: "forged-outer",
