@@ -43,8 +43,8 @@ export type DataKeys = {
 /** Encrypts the packets of one participant's room, and opens those of the others. */
 export class DataCipher {
   readonly #keys: DataKeys;
-  /** Encrypted packets are delivered in their order. */
-  #opened: Promise<void> = Promise.resolve();
+  /** The last encrypted packet of each participant: packets keep their order, and none waits for the key of another one. */
+  readonly #opened = new Map<string, Promise<void>>();
   /** Messages that could not be read since they were last reported, by sender and reason. */
   readonly #unread = new Map<string, { messages: number; reportedAt: number }>();
 
@@ -68,13 +68,16 @@ export class DataCipher {
   /** Delivers a packet. What participants have not encrypted is left out, because the server could have written it. */
   open(packet: DataPacket, deliver: (packet: DataPacket) => void): void {
     const { from = "", encrypted, user } = packet;
-    if (encrypted) this.#opened = this.#opened.then(() => this.#decrypt(from, encrypted, deliver));
-    else if (user?.topic === KEY_TOPIC) this.onKeyMessage(from, decoder.decode(user.payload));
+    if (encrypted) {
+      const opened = Promise.resolve(this.#opened.get(from)).then(() => this.#decrypt(from, encrypted, deliver));
+      this.#opened.set(from, opened);
+    } else if (user?.topic === KEY_TOPIC) this.onKeyMessage(from, decoder.decode(user.payload));
     else if (from !== "") this.#report(from, "not_encrypted");
     else deliver(packet);
   }
 
   participantLeft(identity: string): void {
+    this.#opened.delete(identity);
     for (const reason of ["not_encrypted", "undecryptable"]) this.#unread.delete(`${identity} ${reason}`);
   }
 

@@ -4,6 +4,8 @@ import { KEY_RING_SIZE, type KeyMaterial } from "./key-provider.ts";
 const SALT = new TextEncoder().encode("LKFrameEncryptionKey");
 const PASSPHRASE_ROUNDS = 100_000;
 const RATCHET_BITS = 256;
+/** After a search that has found no key: each costs as much as forty frames, and nonsense would cause one for every frame. */
+const SEARCH_EVERY_MS = 100;
 
 /** A `CryptoKey`, which is no type for bots that are compiled without those of a browser. */
 type Key = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
@@ -52,9 +54,12 @@ export class KeyRing {
   readonly #keys = new Map<number, FrameKey>();
   /** The index that this sender encrypts with. */
   current = 0;
+  /** When a search among ratchets has found no key that fits. */
+  lostAtMs = Number.NEGATIVE_INFINITY;
 
   async set(index: number, material: Key, former: Key | null = null): Promise<void> {
     const key = await deriveFrameKey(material);
+    this.lostAtMs = Number.NEGATIVE_INFINITY;
     this.#keys.set(index % KEY_RING_SIZE, { material, key, former, nextIv: ivSequence() });
   }
 
@@ -96,6 +101,7 @@ export async function tryRatchets<T extends object>(
     const opened = await open(candidate).catch(() => null);
     if (opened !== null) return opened;
   }
+  if (ratchets === 0 || performance.now() - ring.lostAtMs < SEARCH_EVERY_MS) return null;
   let { material } = known;
   for (let step = 0; step < ratchets; step++) {
     material = await ratchet(material);
@@ -104,5 +110,6 @@ export async function tryRatchets<T extends object>(
     await ring.set(index, material, key);
     return opened;
   }
+  ring.lostAtMs = performance.now();
   return null;
 }

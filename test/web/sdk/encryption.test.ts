@@ -1,4 +1,5 @@
 import { describe, expect, spyOn, test } from "bun:test";
+import { DataCipher } from "../../../src/protocol/encryption/data-cipher.ts";
 import { decryptFrame, encryptFrame, type Frame } from "../../../src/protocol/encryption/frame-cipher.ts";
 import {
   escapeStartCodes,
@@ -136,18 +137,42 @@ describe("[encryption] frames", () => {
 
   test("a sender that ratcheted its key is followed, up to the window", async () => {
     let material = await importMaterial(random(32));
-    const receiver = new KeyRing();
-    await receiver.set(0, material);
+    const [receiver, narrow] = [new KeyRing(), new KeyRing()];
+    for (const ring of [receiver, narrow]) await ring.set(0, material);
     for (let step = 0; step < 3; step++) material = await ratchet(material);
     const sender = new KeyRing();
     await sender.set(0, material);
     const { bytes: plain, isKeyframe } = FRAMES.VP9;
     const sealed = await encryptFrame(sender, { codec: "VP9", bytes: plain, isKeyframe });
     const frame: Frame = { codec: "VP9", bytes: sealed ?? plain, isKeyframe };
-    expect(await decryptFrame(receiver, frame, 2)).toBe("wrong-key");
+    expect(await decryptFrame(narrow, frame, 2)).toBe("wrong-key");
     expect(hex((await decryptFrame(receiver, frame, 3)) as Uint8Array)).toBe(hex(plain));
     // The ratcheted key has replaced the former one.
     expect(hex((await decryptFrame(receiver, frame, 0)) as Uint8Array)).toBe(hex(plain));
+  });
+
+  test("frames under a wrong key do not cause a search each, and a new key is used at once", async () => {
+    const right = random(32);
+    const [sender, receiver] = [new KeyRing(), new KeyRing()];
+    await sender.set(0, await importMaterial(right));
+    await receiver.set(0, await importMaterial(random(32)));
+    const { bytes: plain, isKeyframe } = FRAMES.VP8;
+    const sealed = await encryptFrame(sender, { codec: "VP8", bytes: plain, isKeyframe });
+    const frame: Frame = { codec: "VP8", bytes: sealed ?? plain, isKeyframe };
+    const ratchets = spyOn(crypto.subtle, "deriveBits");
+    const now = spyOn(performance, "now").mockReturnValue(1_000);
+    try {
+      for (let n = 0; n < 20; n++) expect(await decryptFrame(receiver, frame, 8)).toBe("wrong-key");
+      expect(ratchets.mock.calls.length).toBe(8);
+      now.mockReturnValue(1_100);
+      expect(await decryptFrame(receiver, frame, 8)).toBe("wrong-key");
+      expect(ratchets.mock.calls.length).toBe(16);
+    } finally {
+      ratchets.mockRestore();
+      now.mockRestore();
+    }
+    await receiver.set(0, await importMaterial(right));
+    expect(hex((await decryptFrame(receiver, frame, 8)) as Uint8Array)).toBe(hex(plain));
   });
 
   test("no IV is used twice under a key", async () => {
@@ -296,4 +321,16 @@ describe("[encryption] a key store", () => {
     expect(await receiver.decryptData("ada", { ...sealed, iv: random(3) })).toBeNull();
     expect(await new KeyStore().encryptData(random(3))).toBeNull();
   });
+});
+
+test("[encryption] the data of one participant does not wait for the key of another", async () => {
+  const delivered: string[] = [];
+  const cipher = new DataCipher({
+    encryptData: async () => null,
+    decryptData: (identity) => (identity === "mallory" ? new Promise(() => {}) : Promise.resolve(new Uint8Array())),
+  });
+  for (const from of ["mallory", "ann"])
+    cipher.open({ from, encrypted: {} }, (packet) => delivered.push(packet.from ?? ""));
+  for (let turn = 0; turn < 10; turn++) await Promise.resolve();
+  expect(delivered).toEqual(["ann"]);
 });
