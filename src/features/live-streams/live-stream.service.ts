@@ -3,9 +3,10 @@ import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import { iso } from "../../kernel/time/clock.ts";
-import type { AuditActionName, Environment, LiveStreamStatus } from "../../protocol/enums.ts";
+import type { Environment, LiveStreamStatus } from "../../protocol/enums.ts";
 import { ApiError, invalid } from "../../protocol/errors.ts";
 import type { WebhookEventData } from "../../protocol/webhook-events.ts";
+import { auditTrail } from "../audit/audit-trail.ts";
 import type { ChatService } from "../chat/chat.ts";
 import { emptyAsNull } from "../chat/input.ts";
 import type { RoomService } from "../rooms/room.service.ts";
@@ -37,15 +38,7 @@ export function liveStreamService({ bus, ids, now }: Runtime, { store, rooms, ch
     return row;
   }
 
-  function audit(
-    unit: Unit,
-    author: Author,
-    action: Extract<AuditActionName, `live_stream.${string}`>,
-    { projectId, environment, publicId: resourceId }: LiveStreamRow,
-    metadata: Record<string, unknown> = {},
-  ): void {
-    bus.publish(unit, "audit", { ...author, action, projectId, environment, resourceId, metadata, at: now() });
-  }
+  const audit = auditTrail({ bus, now }, "live_stream", ({ publicId }: LiveStreamRow) => publicId);
 
   function publish<T extends StreamEvent>(
     unit: Unit,

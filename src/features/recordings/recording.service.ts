@@ -4,8 +4,8 @@ import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import { iso } from "../../kernel/time/clock.ts";
-import type { AuditActionName } from "../../protocol/enums.ts";
 import { ApiError } from "../../protocol/errors.ts";
+import { auditTrail } from "../audit/audit-trail.ts";
 import type { ChatService } from "../chat/chat.ts";
 import type { RoomRow } from "../rooms/room.table.ts";
 import type { Download } from "../storage/download.ts";
@@ -48,7 +48,7 @@ const REMOVED_PER_STEP = 20;
 
 export function recordingService(runtime: Runtime, deps: Deps) {
   const { store, folder, locations, active, liveState, roomMessages, requireSpace, hls, composer } = deps;
-  const { bus, config, ids, keyring, now, write } = runtime;
+  const { config, ids, keyring, now, write } = runtime;
 
   function find(owner: Owner, publicId: string): RecordingRow {
     const row = store.find(owner, publicId);
@@ -66,17 +66,7 @@ export function recordingService(runtime: Runtime, deps: Deps) {
 
   const present = (row: RecordingRow) => presentRecording(row, store.files(row.id), now());
 
-  type AuditAction = Extract<AuditActionName, `recording.${string}`>;
-  function audit(
-    unit: Unit,
-    author: Author,
-    action: AuditAction,
-    row: RecordingRow,
-    metadata: Record<string, unknown>,
-  ): void {
-    const { projectId, environment, publicId: resourceId } = row;
-    bus.publish(unit, "audit", { ...author, environment, action, projectId, resourceId, metadata, at: now() });
-  }
+  const audit = auditTrail(runtime, "recording", ({ publicId }: RecordingRow) => publicId);
   const auditNames = ({ roomId, name }: RecordingRow) => ({ roomId, ...(name === null ? {} : { name }) });
 
   async function remove(row: RecordingRow, author?: Author): Promise<void> {

@@ -1,11 +1,10 @@
 import type { Author } from "../../kernel/author.ts";
-import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { iso } from "../../kernel/time/clock.ts";
-import type { AuditActionName } from "../../protocol/enums.ts";
 import { ApiError, invalid } from "../../protocol/errors.ts";
 import type { Participant, Permissions, Track } from "../../protocol/room-records.ts";
 import { DATA_SEND_MAX_BYTES } from "../../protocol/signaling.ts";
+import { auditTrail } from "../audit/audit-trail.ts";
 import type { LiveRooms } from "./live-rooms.ts";
 import { checkedDisplayName, checkedMetadata, resolvePermissions } from "./participant.ts";
 import type { RoomRef, RoomService } from "./room.service.ts";
@@ -32,16 +31,8 @@ export function moderationService(
   { bus, now, write }: Runtime,
   { rooms, rtcTokens, liveRooms }: { rooms: RoomService; rtcTokens: RtcTokenService; liveRooms: LiveRooms },
 ) {
-  /** The entry does not contain the identity, because it outlives the person's data. */
-  function audit(
-    unit: Unit,
-    author: Author,
-    action: Extract<AuditActionName, `participant.${string}`>,
-    { projectId, environment, id: resourceId }: RoomRow,
-    metadata: Record<string, unknown> = {},
-  ): void {
-    bus.publish(unit, "audit", { ...author, environment, action, projectId, resourceId, metadata, at: now() });
-  }
+  /** The id of the room: an entry outlives the data of the person, and must not name it. */
+  const audit = auditTrail({ bus, now }, "participant", ({ id }: RoomRow) => id);
 
   return {
     /**

@@ -8,6 +8,7 @@ import { iso } from "../../kernel/time/clock.ts";
 import type { Environment } from "../../protocol/enums.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import { UUID_PATTERN } from "../../protocol/ids.ts";
+import { auditTrail } from "../audit/audit-trail.ts";
 import { type CreateRoom, UpdateRoom } from "./room.schema.ts";
 import { roomStore } from "./room.store.ts";
 import type { RoomRow } from "./room.table.ts";
@@ -50,15 +51,7 @@ export function roomService({ db, bus, ids, now }: Runtime) {
     return named;
   }
 
-  function audit(
-    unit: Unit,
-    author: Author,
-    action: "room.closed" | "room.updated",
-    { id: resourceId, projectId, environment }: RoomRow,
-    metadata: Record<string, unknown> = {},
-  ): void {
-    bus.publish(unit, "audit", { ...author, action, projectId, environment, resourceId, metadata, at: now() });
-  }
+  const audit = auditTrail({ bus, now }, "room", ({ id }: RoomRow) => id);
 
   return {
     list: store.list,

@@ -3,9 +3,10 @@ import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import { iso } from "../../kernel/time/clock.ts";
-import type { AuditActionName, Environment, WebhookFormat, WebhookStatus } from "../../protocol/enums.ts";
+import type { Environment, WebhookFormat, WebhookStatus } from "../../protocol/enums.ts";
 import { ApiError, invalid } from "../../protocol/errors.ts";
 import { EVENT_TYPES_OF, type LivekitEventType, type WebhookEventType } from "../../protocol/webhook-events.ts";
+import { auditTrail } from "../audit/audit-trail.ts";
 import type { LivekitKey } from "./deliver.ts";
 import { newSecret, sealSecret } from "./signature.ts";
 import type { EndpointChange } from "./store/endpoint.store.ts";
@@ -60,16 +61,7 @@ export function webhookService(
   }
 
   /** `metadata` names the changed fields without their values, because a URL may contain a secret. */
-  function audit(
-    unit: Unit,
-    action: AuditActionName,
-    row: EndpointRow,
-    author: Author,
-    metadata: Record<string, unknown> = {},
-  ): void {
-    const { id: resourceId, projectId, environment } = row;
-    bus.publish(unit, "audit", { ...author, action, projectId, environment, resourceId, metadata, at: now() });
-  }
+  const audit = auditTrail(runtime, "webhook", ({ id }: EndpointRow) => id);
 
   /** Events that happen while an endpoint is disabled are sent only when they are recovered. */
   function setActive(unit: Unit, { id }: EndpointRow, active: boolean): void {
@@ -86,7 +78,7 @@ export function webhookService(
   ): EndpointRow {
     const changed = { ...row, ...changes, updatedAt: now() };
     endpoints.update(unit, row.id, { ...changes, updatedAt: changed.updatedAt });
-    audit(unit, "webhook.updated", row, author, { fields });
+    audit(unit, author, "webhook.updated", row, { fields });
     if (changed.status !== row.status) setActive(unit, row, changed.status === "ACTIVE");
     bus.publish(unit, "webhookChanged", { projectId: row.projectId });
     return changed;
@@ -136,7 +128,7 @@ export function webhookService(
         .filter((other) => other.environment === environment && other.url === input.url);
       endpoints.insert(unit, row);
       setActive(unit, row, true);
-      audit(unit, "webhook.created", row, author);
+      audit(unit, author, "webhook.created", row);
       bus.publish(unit, "webhookChanged", { projectId });
       const warnings = sameUrl.map(
         ({ id }) => `Endpoint ${id} has the same URL: an event that both subscribe to is delivered twice.`,
@@ -173,7 +165,7 @@ export function webhookService(
     delete(unit: Unit, ref: WebhookRef, author: Author): void {
       const row = find(ref);
       endpoints.delete(unit, row.id);
-      audit(unit, "webhook.deleted", row, author);
+      audit(unit, author, "webhook.deleted", row);
       bus.publish(unit, "webhookChanged", { projectId: row.projectId });
     },
 
