@@ -40,7 +40,10 @@ async function homeservers(address: URL | string, init: RequestInit = {}): Promi
 async function until(holds: () => boolean): Promise<void> {
   while (!holds()) {
     await new Promise<void>((resolve) => {
-      const woken = () => void (wake.delete(woken), resolve());
+      const woken = () => {
+        wake.delete(woken);
+        resolve();
+      };
       wake.add(woken);
     });
   }

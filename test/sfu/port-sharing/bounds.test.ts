@@ -59,7 +59,12 @@ describe("what a process accepts from those that share its port", () => {
       const sharing = reached ?? PortSharing.alone(output, sockets);
       started = new Process(udp, sharing);
       if (reached) sharing.join(sockets);
-      open.push({ close: () => (udp.close(), sharing.close()) });
+      open.push({
+        close: () => {
+          udp.close();
+          sharing.close();
+        },
+      });
       return started;
     }
 
