@@ -19,18 +19,18 @@ export const ID_PREFIX = {
 
 export type PublicIdKind = keyof typeof ID_PREFIX;
 
-/** Names of rooms, conversations and servers. */
-export const NAME_PATTERN = "^[A-Za-z0-9._-]{1,128}$";
+/** Names of rooms, conversations and servers. URLs resolve `.` and `..` in paths, even encoded, so no name is one of them. */
+export const NAME_PATTERN = "^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,128}$";
 /** `metrics` and `register` are paths under /v1/rtc/servers. */
-export const SERVER_NAME_PATTERN = "^(?!(?:metrics|register)$)[A-Za-z0-9._-]{1,128}$";
+export const SERVER_NAME_PATTERN = "^(?!(?:metrics|register|\\.{1,2})$)[A-Za-z0-9._-]{1,128}$";
 export const MAX_REGION_LENGTH = 64;
 /** Identities that the developer chooses: of participants, users, hosts, senders, and connection ids. */
-export const IDENTITY_PATTERN = "^[A-Za-z0-9._@:+=|-]{1,128}$";
+export const IDENTITY_PATTERN = "^(?!\\.{1,2}$)[A-Za-z0-9._@:+=|-]{1,128}$";
 /**
  * Identities and room names in LiveKit's tokens and API: any text without control characters, lone surrogates, bidirectional
- * overrides and white space at either end.
+ * overrides and white space at either end, except `.` and `..`.
  */
-const FOREIGN_NAME = /^(?!\s)[^\p{Cc}\p{Cs}\u202a-\u202e\u2066-\u2069]{1,256}(?<!\s)$/u;
+const FOREIGN_NAME = /^(?!\s|\.{1,2}$)[^\p{Cc}\p{Cs}\u202a-\u202e\u2066-\u2069]{1,256}(?<!\s)$/u;
 
 /** The name in its stored form; null when it is not allowed. */
 export function foreignName(text: unknown): string | null {

@@ -117,6 +117,7 @@ describe("[4.1] POST /v1/rooms/{roomId}/rtc-tokens", () => {
       [{ participantIdentity: "i".repeat(129) }, 400],
       [{ participantIdentity: "a.b_c@d:e+f=g|h-i" }, 201],
       [{ participantIdentity: "with space" }, 400],
+      [{ participantIdentity: ".." }, 400],
       [{ participantIdentity: undefined }, 400],
     ];
     for (const [body, status] of cases) {

@@ -2,8 +2,7 @@ import { type Treaty, treaty } from "@elysiajs/eden";
 import type { App } from "../../src/app.ts";
 import { accessToken, renewSession } from "./session.ts";
 
-/** The typed client of the server's routes. Dates remain strings. */
-export const api = treaty<App>(location.origin, {
+const routes = treaty<App>(location.origin, {
   parseDate: false,
   headers: () => (accessToken.value === null ? {} : { authorization: `Bearer ${accessToken.value}` }),
   // When the access token has expired, it is renewed with the refresh cookie and the request is repeated.
@@ -15,6 +14,27 @@ export const api = treaty<App>(location.origin, {
     return fetch(input, { ...init, headers });
   }) as typeof fetch,
 });
+
+/** The typed client of the server's routes. Dates remain strings. */
+export const api = encodingPathValues(routes);
+
+const METHODS: ReadonlySet<unknown> = new Set(["get", "post", "put", "patch", "delete"]);
+
+/** Eden inserts values into paths as they are. An identity such as `../..` or `a?b` would lead the request to another route. */
+function encodingPathValues<T extends object>(routes: T, name?: string | symbol): T {
+  return new Proxy(routes, {
+    get: (target, next) => encodingPathValues(Reflect.get(target, next) as object, next),
+    apply(target, self, values: object[]) {
+      const call = target as unknown as (...values: object[]) => object;
+      if (METHODS.has(name)) return Reflect.apply(call, self, values);
+      const encoded = Object.entries(values[0] ?? {}).map(([key, value]) => [key, pathValue(String(value))]);
+      return encodingPathValues(Reflect.apply(call, self, [Object.fromEntries(encoded)]));
+    },
+  });
+}
+
+/** URLs resolve `.` and `..` even when they are encoded. No record has such a name, and none begins with a space. */
+const pathValue = (value: string): string => encodeURIComponent(/^\.\.?$/.test(value) ? ` ${value}` : value);
 
 /** A failed request with the server's explanation. */
 export class ApiFailure extends Error {

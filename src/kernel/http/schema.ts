@@ -9,12 +9,12 @@ export const Environment = oneOf(ENVIRONMENTS);
 export const Name = t.String({
   pattern: NAME_PATTERN,
   description: "1-128 letters, digits, `-`, `_`, `.`",
-  error: "must be 1-128 letters, digits, '-', '_' or '.'",
+  error: "must be 1-128 letters, digits, '-', '_' or '.', and neither '.' nor '..'",
 });
 export const Identity = t.String({
   pattern: IDENTITY_PATTERN,
   description: "1-128 characters of A-Z a-z 0-9 . _ @ : + = | -",
-  error: "must be 1-128 characters of A-Z a-z 0-9 . _ @ : + = | -",
+  error: "must be 1-128 characters of A-Z a-z 0-9 . _ @ : + = | -, and neither '.' nor '..'",
 });
 export const EnvironmentQuery = { environment: t.Optional(Environment) };
 

@@ -41,6 +41,17 @@ test("a client that outlives its token gets a new one, which a removal revokes a
   expect(await validate(await stage.token("long", "ann", { ttl: 900 }))).toBe(200);
 });
 
+test("a token for an identity or a room that no path can name is refused", async () => {
+  expect(await validate(await stage.token("dots", "..."))).toBe(200);
+  for (const [room, identity] of [
+    ["dots", ".."],
+    ["dots", "."],
+    ["..", "ann"],
+    ["dots", " ann"],
+  ] as const)
+    expect([room, identity, await validate(await stage.token(room, identity))]).toEqual([room, identity, 401]);
+});
+
 test("a token that claims to replace another participant's counts as its own", async () => {
   const ann = await RawClient.open(stage.wsUrl, await stage.token("own", "ann"));
   await ann.hears("join");

@@ -40,6 +40,17 @@ describe("calls", () => {
     expect(requests[0]?.key).not.toBeNull();
   });
 
+  test("an id or a name that would lead to another route is refused", async () => {
+    const { requests, stoa } = scripted(new Response(null, { status: 204 }));
+    for (const identity of [".", ".."])
+      await expect(stoa.rooms.removeParticipant("standup", identity)).rejects.toThrow('No id or name is "." or ".."');
+    await expect(stoa.rooms.get("..")).rejects.toThrow(TypeError);
+    await expect(stoa.people.erase("..")).rejects.toThrow(TypeError);
+    expect(requests).toEqual([]);
+    await stoa.rooms.removeParticipant("standup", "../..");
+    expect(requests).toMatchObject([{ path: "/v1/rooms/standup/participants/..%2F.." }]);
+  });
+
   test("a field that the server ignored is logged once", async () => {
     const warn = spyOn(console, "warn").mockImplementation(() => {});
     const ignoring = (fields: string) => Response.json({}, { headers: { "stoa-ignored-fields": fields } });

@@ -31,6 +31,8 @@ export type ApiResponse<T> = { body: T; headers: Headers };
 /** A 409 is retried only if the first request with the idempotency key is still in progress. */
 const RETRIED_STATUSES = new Set([408, 425, 429, 500, 502, 503, 504]);
 
+const DOT_SEGMENT = /\/\.\.?(?:[/?]|$)/;
+
 /** A client that passes on fields from elsewhere must not fill the log and the memory. */
 const MAX_REPORTED_FIELDS = 100;
 
@@ -52,6 +54,8 @@ export class HttpClient {
   }
 
   async request<T>(method: string, path: string, body?: object, options: CallOptions = {}): Promise<ApiResponse<T>> {
+    // `fetch` resolves them, even encoded, and requests another route: DELETE of a participant `..` would close its room.
+    if (DOT_SEGMENT.test(path)) throw new TypeError(`No id or name is "." or "..": ${method} ${path}`);
     const headers: Record<string, string> = { authorization: `Bearer ${this.#apiKey}` };
     if (body !== undefined) headers["content-type"] = "application/json";
     if (method === "POST") headers["idempotency-key"] = options.idempotencyKey ?? crypto.randomUUID();
