@@ -26,7 +26,7 @@ Creates the room if it doesn't exist. Sources: tone, tone:HZ, bars, and the path
 export function joinCommand(): Command {
   return new Command("join")
     .description("join a room as a headless participant, for tests and demos")
-    .argument("<room>", "name of the room")
+    .argument("<room>", "name or id of the room")
     .addOption(new Option("--url <url>", "the server").env("STOA_URL").default("http://127.0.0.1:7000"))
     .addOption(new Option("--api-key <key>", "an API key of a project there").env("STOA_API_KEY"))
     .addOption(
@@ -101,17 +101,17 @@ const refused = (error: Error): never => {
   throw new CommandFailure(error.message);
 };
 
+/** The id of the room with this id or name, which is created if there is none. */
 async function roomOf(api: Api, name: string): Promise<string> {
-  const made = await api("POST", "/v1/rooms", { name }).catch((error: Error) => {
-    if (error instanceof ApiFailure && error.code === "SVC_CONFLICT") return null;
-    throw new CommandFailure(error.message);
-  });
-  if (made) return String(made.id);
-  // Lists are arrays, although the type says otherwise.
-  const rooms = (await api("GET", "/v1/rooms?limit=200").catch(refused)) as unknown as { id: string; name: string }[];
-  const room = rooms.find((candidate) => candidate.name === name);
-  if (!room) throw new CommandFailure(`the room ${name} could neither be made nor found`);
-  return room.id;
+  const path = `/v1/rooms/${encodeURIComponent(name)}`;
+  const unless = (code: string) => (error: Error) =>
+    error instanceof ApiFailure && error.code === code ? null : refused(error);
+  const room =
+    (await api("GET", path).catch(unless("SVC_ROOM_NOT_FOUND"))) ??
+    (await api("POST", "/v1/rooms", { name }).catch(unless("SVC_CONFLICT"))) ??
+    // Someone else has created it in the meantime.
+    (await api("GET", path).catch(refused));
+  return String(room.id);
 }
 
 async function publishSource(participant: Participant, source: string) {

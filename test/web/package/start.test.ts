@@ -170,9 +170,11 @@ test("[11] stoa join publishes test media in a room and sends a chat message", a
   const everybodyLeft = async () => (await stoa.rooms.participants(await roomId())).length === 0;
   while (!(await everybodyLeft())) await Bun.sleep(50);
 
-  const stopped = join("standup", "--publish", "tone,bars", "--say", "never mind", "--json");
+  // An id is not taken for the name of another room.
+  const stopped = join(await roomId(), "--publish", "tone,bars", "--say", "never mind", "--json");
   const { value } = await stopped.stdout.getReader().read();
   expect(new TextDecoder().decode(value)).toContain('"joined"');
+  expect((await stoa.rooms.list()).map(({ name }) => name)).toEqual(["standup"]);
   stopped.kill("SIGTERM");
   expect(await stopped.exited).toBe(0);
   while (!(await everybodyLeft())) await Bun.sleep(50);
