@@ -5,7 +5,7 @@ import { ApiError, invalid } from "../../protocol/errors.ts";
 import { jsonProblem } from "../json.ts";
 import type { Timers } from "../time/timers.ts";
 import { credentialsOf } from "./guards.ts";
-import { checkUnknownFields, IGNORED_FIELDS_HEADER } from "./unknown-fields.ts";
+import { checkUnknownFields, checkUnknownParameters, IGNORED_FIELDS_HEADER } from "./unknown-fields.ts";
 
 export const MAX_BODY_BYTES = 1024 * 1024;
 export const SMALL_BODY_BYTES = 16 * 1024;
@@ -155,8 +155,11 @@ export function deferBodyParsing(app: AnyElysia, read: ReadBody): void {
   for (const { method, path, hooks } of app.router.history as unknown as Route[]) {
     hooks.parse = method === "GET" ? undefined : [{ fn: "json" }];
     const hooksAfterGuard: { fn: unknown }[] = [];
-    const names = Object.keys(hooks.query?.properties ?? {});
-    if (names.length > 0) hooksAfterGuard.push({ fn: refuseRepeated(names) });
+    const parameters: object = hooks.query?.properties ?? {};
+    if (Object.keys(parameters).length > 0) {
+      // Sign-in providers, players and storage clients add parameters of their own, but have no credential of this API.
+      hooksAfterGuard.push({ fn: checkQuery(parameters, credentialsOf(hooks).length > 0) });
+    }
     if (readsBody(method, path, hooks)) hooksAfterGuard.push({ fn: readBodies(read, hooks.body) });
     if (hooksAfterGuard.length > 0) hooks.transform = [...(hooks.transform ?? []), ...hooksAfterGuard];
   }
@@ -168,12 +171,14 @@ function readsBody(method: string, path: string, hooks: Hooks): boolean {
   return hooks.body !== undefined || credentialsOf(hooks).length > 0;
 }
 
-/** The framework silently uses one of two values for the same query parameter. */
-const refuseRepeated = (names: readonly string[]) =>
-  function refuseRepeatedNames({ request: { url } }: { request: Request }): void {
+/** The framework silently uses one of two values for the same query parameter, and drops those that it does not know. */
+const checkQuery = (parameters: object, refusesMisspelt: boolean) =>
+  function checkQueryOfRoute({ request: { url }, set }: Pick<BodyContext, "request" | "set">): void {
     const start = url.indexOf("?");
-    if (start === -1 || !url.includes("&", start)) return;
+    if (start === -1) return;
     const given = new URLSearchParams(url.slice(start));
-    const repeated = names.find((name) => given.getAll(name).length > 1);
+    const repeated = Object.keys(parameters).find((name) => given.getAll(name).length > 1);
     if (repeated !== undefined) throw invalid(repeated, "must be given once");
+    const ignored = refusesMisspelt ? checkUnknownParameters(given, parameters) : null;
+    if (ignored !== null) set.headers[IGNORED_FIELDS_HEADER] = ignored;
   };

@@ -1,4 +1,4 @@
-import { ApiError, type FieldProblem } from "../../protocol/errors.ts";
+import { ApiError, type FieldProblem, invalid } from "../../protocol/errors.ts";
 import { nearest } from "../nearest-name.ts";
 
 /** The fields of a JSON schema that decide which fields a body may have. */
@@ -20,6 +20,8 @@ export const IGNORED_FIELDS_HEADER = "stoa-ignored-fields";
 
 /** A client can send a mebibyte of unknown names; the first ones are enough to find the mistake. */
 const MAX_LISTED = 64;
+/** Proxies and clients refuse a response whose headers have more than 4 to 16 KB. */
+const MAX_HEADER = 2_048;
 const MAX_ITEMS = 1_000;
 /** No field has a longer name, and one edit turns a shorter name into many other names. */
 const [MIN_COMPARED, MAX_COMPARED] = [4, 64];
@@ -41,7 +43,31 @@ export function checkUnknownFields(body: unknown, schema: object | undefined): s
   if (first !== undefined) {
     throw new ApiError("SVC_VALIDATION_FAILED", `${first.field}: ${first.message}`, { details: found.refused });
   }
-  return found.ignored.length === 0 ? null : found.ignored.map(encodeURIComponent).join(", ");
+  return headerOf(found.ignored);
+}
+
+/** The same for the names of a query, with the ones that its route knows. A misspelt filter would return everything. */
+export function checkUnknownParameters(given: URLSearchParams, properties: object): string | null {
+  const fields = Object.fromEntries(given);
+  const ignored: string[] = [];
+  for (const name of Object.keys(fields).slice(0, MAX_LISTED)) {
+    if (Object.hasOwn(properties, name)) continue;
+    const meant = misspelt(name, properties, fields);
+    if (meant !== null) throw invalid(name, `unknown; did you mean "${meant}"?`);
+    ignored.push(name);
+  }
+  return headerOf(ignored);
+}
+
+/** The names that fit into the header; null for none. Names may contain unpaired surrogates, which have no encoding. */
+function headerOf(names: readonly string[]): string | null {
+  let header = "";
+  for (const name of names) {
+    const encoded = encodeURIComponent(name.slice(0, MAX_HEADER).toWellFormed());
+    if (header.length + encoded.length > MAX_HEADER) continue;
+    header += header === "" ? encoded : `, ${encoded}`;
+  }
+  return header === "" ? null : header;
 }
 
 function collect(value: unknown, schema: Schema, path: string, found: Found): void {

@@ -117,3 +117,30 @@ test("[1] a multitude of unknown names is answered with the first 64", async () 
   const { status, headers } = await createRoom({ name: "crowded", ...Object.fromEntries(names) });
   expect([status, headers.get("stoa-ignored-fields")?.split(", ").length]).toEqual([201, 64]);
 });
+
+test("[1] names of any length and kind make a header that every proxy passes on", async () => {
+  const raw = (name: string, fields: string) =>
+    server.call("POST", "/v1/rooms", { key: apiKey, raw: `{"name":"${name}",${fields}}` });
+  const long = await raw("long-field", `"${"x".repeat(500_000)}":1,"after":1`);
+  expect(long.status).toBe(201);
+  expect(long.headers.get("stoa-ignored-fields")?.length).toBeLessThanOrEqual(2_048);
+  const many = Array.from({ length: 64 }, (_, index) => `"${index}${"ä".repeat(40)}":1`).join(",");
+  expect((await raw("many-fields", many)).headers.get("stoa-ignored-fields")?.length).toBeLessThanOrEqual(2_048);
+  const odd = await raw("odd-field", '"\\ud800 half":1');
+  expect([odd.status, odd.headers.get("stoa-ignored-fields")]).toEqual([201, "%EF%BF%BD%20half"]);
+});
+
+test("[1] a misspelt filter of a list is refused, since it would return everything; others are named", async () => {
+  const list = (query: string) => server.call("GET", `/v1/recordings?${query}`, { key: apiKey });
+  for (const [query, field, meant] of [
+    ["roomID=x", "roomID", "roomId"],
+    ["limit=5&romId=x", "romId", "roomId"],
+    ["statsu=READY", "statsu", "status"],
+  ]) {
+    const { status, body } = await list(query as string);
+    expect([status, body.details]).toEqual([400, [{ field, message: `unknown; did you mean "${meant}"?` }]]);
+  }
+  const other = await list("limit=1&colour=red&_=1");
+  expect([other.status, other.headers.get("stoa-ignored-fields")]).toEqual([200, "colour, _"]);
+  expect((await list("limit=1")).headers.get("stoa-ignored-fields")).toBeNull();
+});

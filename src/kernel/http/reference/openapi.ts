@@ -27,8 +27,8 @@ const DESCRIPTION = `Rooms, chat and live streams for your own application. [The
 
 Every response carries \`x-request-id\`; every error is the envelope \`Error\`, whose \`code\` is what to switch on.
 Lists are arrays, newest first; \`link\` with \`rel="next"\` leads to the next page. Rate-limited routes answer
-\`ratelimit-limit\`, \`ratelimit-remaining\` and \`ratelimit-reset\`. A misspelt field of a body is a 400 that names the
-field you probably meant; other unknown fields are ignored and listed in the header \`stoa-ignored-fields\`. The two sockets are \`GET /v1/rtc\` and
+\`ratelimit-limit\`, \`ratelimit-remaining\` and \`ratelimit-reset\`. A misspelt field of a body or parameter of a query is a
+400 that names the one you probably meant; other unknown ones are ignored and listed in the header \`stoa-ignored-fields\`. The two sockets are \`GET /v1/rtc\` and
 \`GET /v1/chat/ws\`.`;
 
 /** The reference of the API, from the routes: their schemas, errors, and the credentials that their guards accept. */
