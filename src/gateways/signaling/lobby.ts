@@ -12,8 +12,8 @@ import { Refusal } from "./refusal.ts";
 import type { RtcSession, SessionRegistry } from "./rtc-session.ts";
 
 /** What a waiting client learns. */
-type Outcome = "admitted" | "denied" | "closed" | "replaced";
-type Waiting = { knock: Knock; end: (outcome: Outcome) => void; cancelExpiry: () => void };
+type Outcome = "admitted" | "denied" | "closed" | "replaced" | "revoked";
+type Waiting = { knock: Knock; tokenId: string; end: (outcome: Outcome) => void; cancelExpiry: () => void };
 
 const MAX_WAITING = 100;
 const MAX_WAIT_MS = 10 * 60_000;
@@ -55,7 +55,7 @@ export function createLobby(
     return found !== undefined;
   }
 
-  function knock({ participantIdentity: identity, profile: { name } }: RtcTokenCaller, row: RoomRow): void {
+  function knock({ participantIdentity: identity, tokenId, profile: { name } }: RtcTokenCaller, row: RoomRow): void {
     const { id: roomId, name: roomName, projectId, environment } = row;
     const waiting = rooms.get(roomId) ?? new Map<string, Waiting>();
     if (waiting.has(identity)) return;
@@ -64,7 +64,7 @@ export function createLobby(
     }
     const at = iso(now());
     const cancelExpiry = timers.after(MAX_WAIT_MS, () => endWait(roomId, identity, "denied"));
-    waiting.set(identity, { knock: { identity, name, since: at }, end: () => {}, cancelExpiry });
+    waiting.set(identity, { knock: { identity, name, since: at }, tokenId, end: () => {}, cancelExpiry });
     rooms.set(roomId, waiting);
     notifyHosts(roomId);
     const data = { roomId, roomName, identity, name, at };
@@ -75,6 +75,12 @@ export function createLobby(
 
   bus.on("roomClosed", ({ roomId }) => {
     for (const { identity } of list(roomId)) endWait(roomId, identity, "closed");
+  });
+
+  bus.on("participantRemoved", ({ roomId, identity }) => endWait(roomId, identity, "revoked"));
+  bus.on("rtcTokenRevoked", ({ roomId, tokenId }) => {
+    for (const [identity, one] of [...(rooms.get(roomId) ?? [])])
+      if (one.tokenId === tokenId) endWait(roomId, identity, "revoked");
   });
 
   function audit(action: "participant.admitted" | "participant.denied", row: RoomRow, author: Author) {

@@ -59,6 +59,9 @@ const ABUSE_CODES: Record<FrameAbuse, CloseCode> = {
   malformed: CLOSE_CODES.malformed,
 };
 
+/** How long a client that is admitted from the lobby has to join. */
+const JOIN_AFTER_WAIT_MS = 30_000;
+
 /** One RTC socket from open to close. Requests are handled one after another, in order. */
 export function openRtcSocket(deps: RtcSocketDeps, socket: Socket, request: SocketRequest): RtcSocket {
   const { runtime, rtcTokens, membership, join, lobby, requests } = deps;
@@ -190,14 +193,24 @@ export function openRtcSocket(deps: RtcSocketDeps, socket: Socket, request: Sock
     leaveLobby = lobby.wait(roomId, participantIdentity, endWait);
   }
 
+  /** The token was valid when the client asked to join. Tokens may be shorter than the wait for a host. */
+  function extendToken(): void {
+    if (current.state !== "waiting") return;
+    const { caller } = current;
+    current = { ...current, caller: { ...caller, expiresAt: Math.max(caller.expiresAt, now() + JOIN_AFTER_WAIT_MS) } };
+  }
+
   const endWait: Parameters<Lobby["wait"]>[2] = (outcome) => {
     switch (outcome) {
       case "admitted":
+        extendToken();
         return send({ type: "lobby.admitted" });
       case "closed":
         return end(refuse("SVC_ROOM_CLOSED", CLOSE_CODES.roomClosed));
       case "replaced":
         return end(new Refusal("NOT_IN_ROOM", "Another socket has taken over.", CLOSE_CODES.replaced));
+      case "revoked":
+        return end(refuse("SVC_TOKEN_REVOKED", CLOSE_CODES.unauthorized));
       case "denied":
         return end(new Refusal("LOBBY_DENIED", "No host has let you in.", CLOSE_CODES.forbidden));
     }

@@ -182,6 +182,29 @@ test("waiting in the lobby ends when the client leaves, after ten minutes, with 
   expect([late.frames.at(-1)?.code, late.closed?.code]).toEqual(["ROOM_CLOSED", 4410]);
 });
 
+test("who waits in the lobby leaves it with its token, and joins when admitted though the token has expired meanwhile", async () => {
+  const roomId = await create({ lobby: true });
+  const host = await server.joined(roomId, "host", HOST);
+  const { token, tokenId } = await server.mint(roomId, "revoked");
+  const revoked = server.connect(token);
+  expect((await revoked.join()).code).toBe("IN_LOBBY");
+  const { client: removed } = await knocks(roomId, "removed");
+  const { client: patient } = await knocks(roomId, "patient", { ttlSeconds: 60 });
+  const { client: unsure } = await knocks(roomId, "unsure", { ttlSeconds: 60 });
+  await call("DELETE", `/v1/rooms/${roomId}/rtc-tokens/${tokenId}`);
+  await call("DELETE", `/v1/rooms/${roomId}/participants/removed`);
+  await until(() => revoked.closed !== null && removed.closed !== null);
+  for (const { frames, closed } of [revoked, removed])
+    expect([frames.at(-1)?.code, closed?.code]).toEqual(["TOKEN_REVOKED", 4401]);
+  expect(waiting(host)).toEqual(["patient", "unsure"]);
+  clock.advance(300_000);
+  await host.ask("lobby.admit", { identity: "patient" });
+  expect((await patient.join()).type).toBe("ack");
+  await host.ask("lobby.admit", { identity: "unsure" });
+  clock.advance(30_001);
+  expect((await unsure.join()).code).toBe("TOKEN_EXPIRED");
+});
+
 test("the backend lists, admits and denies those who wait, before they come too, and gets a webhook", async () => {
   const hooked = await hookedEndpoint(server);
   const as = (method: string, path: string, body?: object) => server.call(method, path, { key: hooked.key, body });
