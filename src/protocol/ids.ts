@@ -19,7 +19,10 @@ export const ID_PREFIX = {
 
 export type PublicIdKind = keyof typeof ID_PREFIX;
 
-/** Names of rooms, conversations and servers. URLs resolve `.` and `..` in paths, even encoded, so no name is one of them. */
+/** URLs resolve `.` and `..` in paths, even encoded, so nothing that a path names may be called so. */
+export const isDotSegment = (text: string): boolean => text === "." || text === "..";
+
+/** Names of rooms, conversations and servers; not a dot segment. */
 export const NAME_PATTERN = "^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,128}$";
 /** `metrics` and `register` are paths under /v1/rtc/servers. */
 export const SERVER_NAME_PATTERN = "^(?!(?:metrics|register|\\.{1,2})$)[A-Za-z0-9._-]{1,128}$";

@@ -43,6 +43,8 @@ test("[contract 4] an emoji is any text of 1-64 characters", async () => {
     ["a", 201],
     ["👩‍👩‍👧‍👦", 201],
     ["😀".repeat(64), 201],
+    // `DELETE …/reactions/..` would delete the message.
+    ["..", 400],
     ["😀".repeat(65), 400],
     ["x".repeat(65), 400],
     ["<b>/../%2f?#", 201],

@@ -3,6 +3,7 @@ import type { Runtime } from "../../../kernel/runtime.ts";
 import { iso } from "../../../kernel/time/clock.ts";
 import type { Reaction } from "../../../protocol/chat-records.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
+import { isDotSegment } from "../../../protocol/ids.ts";
 import { type MessageAccess, requireActive, requireUnmuted } from "../access.ts";
 import type { ConversationRow } from "../conversations/conversation.table.ts";
 import type { EventLog } from "../event-log.ts";
@@ -38,8 +39,8 @@ export function reactionService({ bus, config, now }: Runtime, stores: ChatStore
 
   function checkedEmoji(emoji: string): string {
     const checked = emoji.toWellFormed();
-    if (checked === "" || !fits(checked, MAX_EMOJI_CHARACTERS)) {
-      throw invalid("emoji", `must have 1-${MAX_EMOJI_CHARACTERS} characters`);
+    if (checked === "" || isDotSegment(checked) || !fits(checked, MAX_EMOJI_CHARACTERS)) {
+      throw invalid("emoji", `must have 1-${MAX_EMOJI_CHARACTERS} characters, and be neither '.' nor '..'`);
     }
     return checked;
   }
