@@ -18,7 +18,7 @@ import { createDispatchService } from "./server-api/dispatch-service.ts";
 import { createEgressService } from "./server-api/egress-service.ts";
 import { createIngressService } from "./server-api/ingress-service.ts";
 import { createRoomService } from "./server-api/room-service.ts";
-import { createTokenSigner } from "./tokens.ts";
+import { createTokenSigner, type LivekitToken } from "./tokens.ts";
 import { publishWebhooks, type WebhookDeps } from "./webhooks.ts";
 
 type LivekitDeps = Omit<ConnectionDeps, "sessions" | "agents" | "signToken"> & {
@@ -27,6 +27,9 @@ type LivekitDeps = Omit<ConnectionDeps, "sessions" | "agents" | "signToken"> & {
   whip: Whip;
   nodes: Pick<MediaNodes, "find" | "onEvent">;
 } & Pick<WebhookDeps, "hasLivekitEndpoint" | "hasOpenCall">;
+
+/** One participant gets a tenth of the connections of its API key. */
+const OWN_SHARE = 10;
 
 export type LivekitGateway = ReturnType<typeof createLivekitGateway>;
 
@@ -51,6 +54,20 @@ export function createLivekitGateway(runtime: Runtime, deps: LivekitDeps) {
   function takeAttempt(kind: string, ipAddress: string): void {
     const verdict = limiter.take(kind, rateLimitKey(ipAddress), config.SIGNALING_MAX_CONNECTIONS_PER_WINDOW);
     if (!verdict.allowed) throw new HttpRefusal(429, "too many attempts; try again later", verdict.resetSeconds);
+  }
+
+  const ownAttempts = Math.max(
+    config.SIGNALING_MAX_CONNECTIONS_PER_WINDOW,
+    Math.floor(config.LIVEKIT_MAX_CONNECTIONS_PER_KEY / OWN_SHARE),
+  );
+  /** A participant that reconnects without end must not use up what all participants of its API key share. */
+  function takeOwnAttempt(kind: string, { key, grant, identity }: LivekitToken): void {
+    // Workers of agents have one identity or none.
+    if (grant.agent === true) return;
+    const participant = JSON.stringify([key.publicId, grant.room, identity]);
+    const verdict = limiter.take(`livekit-${kind}-own`, participant, ownAttempts);
+    if (verdict.allowed) return;
+    throw new HttpRefusal(429, "this participant connects too often; try again later", verdict.resetSeconds);
   }
 
   return {
@@ -87,6 +104,7 @@ export function createLivekitGateway(runtime: Runtime, deps: LivekitDeps) {
     async requireAttempt(kind: "connect" | "validate", ipAddress: string, signed: string | null): Promise<void> {
       const token = signed === null ? null : await connections.readToken(signed).catch(() => null);
       if (token && !deps.signaling.isDraining()) {
+        takeOwnAttempt(kind, token);
         const verdict = limiter.take(`livekit-${kind}-key`, token.key.publicId, config.LIVEKIT_MAX_CONNECTIONS_PER_KEY);
         if (verdict.allowed) return;
         throw new HttpRefusal(429, "too many connections with this API key; try again later", verdict.resetSeconds);

@@ -120,7 +120,7 @@ function reasonOf(error: unknown): string {
 
 /** The error message for a name that `foreignName` rejects. */
 export const NAME_RULE =
-  "must have 1 to 256 characters, without control characters, bidirectional overrides and white space at either end";
+  "must have 1 to 256 characters, without control characters, bidirectional overrides and white space at either end, and be neither '.' nor '..'";
 
 export function joinTarget({ grant, identity: sub }: LivekitToken): { roomName: string; identity: string } {
   if (grant.roomJoin !== true) throw new TokenRefused("the token has no roomJoin grant");

@@ -105,7 +105,7 @@ export const mediaVariables = {
   LIVEKIT_MAX_CONNECTIONS_PER_KEY: integer(
     600,
     { min: 1, max: 1_000_000 },
-    "Connection attempts of LiveKit's clients with valid tokens of one API key in a window; those without one count by IP address.",
+    "Connection attempts of LiveKit's clients with valid tokens of one API key in a window, of which one participant gets a tenth; those without a token count by IP address.",
   ),
   SIGNALING_MAX_CONNECTIONS_PER_WINDOW: integer(
     20,
