@@ -186,6 +186,15 @@ describe("[21] mintJoin against a real server", () => {
       expect(again.room.id).not.toBe(watching.room.id);
       expect(again.conversation.id).not.toBe(watching.conversation.id);
       expect(again.conversation.roomId).toBe(again.room.id);
+
+      // A room of LiveKit's clients has a name that conversations cannot have.
+      const { runtime, services, projectId } = server;
+      const tenant = { projectId, environment: "DEVELOPMENT" as const };
+      await runtime.write((unit) => services.rooms.create(unit, tenant, { name: "Team meeting" }));
+      const team = await stoa.mintJoin({ room: "Team meeting", user: "anna" });
+      expect([team.room.name, team.conversation.roomId]).toEqual(["Team meeting", team.room.id]);
+      expect((await stoa.mintJoin({ room: "Team meeting", user: "ben" })).conversation.id).toBe(team.conversation.id);
+      await expect(stoa.mintJoin({ room: "standup", user: "not valid" })).rejects.toThrow("participantIdentity");
     } finally {
       await server.close();
     }

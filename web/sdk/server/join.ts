@@ -58,11 +58,12 @@ async function conversationOf(api: Api, room: Room, member: Member): Promise<Con
   const members = [member];
   const known = await api.conversations.get(room.id).catch(unless("SVC_CONVERSATION_NOT_FOUND"));
   if (known) return addMember(api, known, member);
-  // The name may be taken by the conversation of a closed room.
-  for (const name of [room.name, room.id.replace(/^/, "room-")]) {
+  // The name may be taken by the conversation of a closed room, or be one that only rooms of LiveKit's clients have.
+  for (const name of [room.name, `room-${room.id}`]) {
+    const refused = name === room.name ? ["SVC_CONFLICT", "SVC_VALIDATION_FAILED"] : ["SVC_CONFLICT"];
     const created = await api.conversations
       .create({ name, type: "ROOM", roomId: room.id, members })
-      .catch(unless("SVC_CONFLICT"));
+      .catch(unless(...refused));
     if (created) return created;
     const existing = await api.conversations.get(room.id).catch(unless("SVC_CONVERSATION_NOT_FOUND"));
     if (existing) return addMember(api, existing, member);
@@ -82,8 +83,8 @@ function rethrow(error: unknown): never {
 const codeOf = (error: unknown) => (error instanceof StoaApiError ? error.code : null);
 
 const unless =
-  (code: string) =>
+  (...codes: string[]) =>
   (error: unknown): null => {
-    if (codeOf(error) === code) return null;
+    if (codes.includes(codeOf(error) ?? "")) return null;
     throw error;
   };
