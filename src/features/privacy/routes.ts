@@ -5,19 +5,25 @@ import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import type { RequestInfo } from "../../kernel/http/request-info.ts";
-import { EnvironmentQuery, Identity } from "../../kernel/http/schema.ts";
+import { EnvironmentQuery } from "../../kernel/http/schema.ts";
 import type { User } from "../../kernel/personal-data.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
+import { invalid } from "../../protocol/errors.ts";
+import { foreignName } from "../../protocol/ids.ts";
+import { Identity } from "../../protocol/room-records.ts";
 import { downloadResponse } from "../storage/download.ts";
 import { PersonErasure, PersonExport, PersonOverview } from "./privacy.schema.ts";
 import type { Privacy } from "./privacy.ts";
 
 type Context = { params: { userId: string }; info: RequestInfo; set: { status?: number | string } };
 
-const userOf = ({ projectId, environment }: Tenant, { params }: Context): User => ({
-  ...{ projectId, environment, userId: params.userId },
-});
+/** LiveKit's identities may be any text, and are kept in one normal form: another form would find nothing to erase. */
+function userOf({ projectId, environment }: Tenant, { params }: Context): User {
+  const userId = foreignName(params.userId);
+  if (userId === null) throw invalid("userId", "is not an identity that a participant or a user can have");
+  return { projectId, environment, userId };
+}
 
 /** The handlers that both kinds of caller share: with an API key, or signed in to the dashboard. */
 function handlers(privacy: Privacy) {

@@ -116,6 +116,19 @@ test("an erasure voids the tokens of the person in all rooms", async () => {
   expect(await Promise.all(before.map(validate))).toEqual([401, 401]);
 });
 
+test("the data of a participant with any identity can be looked up, exported and erased, in any normal form", async () => {
+  const { people } = stage.stoa;
+  const [composed, decomposed] = ["Zoë García/Ö", "Zoë García/Ö".normalize("NFD")] as const;
+  const zoe = await RawClient.open(stage.wsUrl, await stage.token("clinic", composed));
+  await zoe.hears("join");
+  expect((await people.get(decomposed)).total).toBeGreaterThan(0);
+  expect((await people.export(decomposed)).status).toBe("RUNNING");
+  await people.erase(decomposed);
+  await zoe.isClosed();
+  await stage.server.services.privacy.erasures.settled();
+  expect(await people.get(composed)).toMatchObject({ userId: composed, total: 0, erasure: { status: "DONE" } });
+});
+
 test("after a restore the tokens signed before it are void, as the backup does not know later removals", async () => {
   const { runtime, projectId } = stage.server;
   const of = { projectId, environment: "DEVELOPMENT", roomName: "a", identity: "cay" } as const;
