@@ -36,6 +36,22 @@ test("[5] every kind of credential is accepted by at least one route", () => {
   for (const kind of ["apiKey", "session", "chatToken", "sfuSecret"] as const) expect(opened).toContain(kind);
 });
 
+test("[5] a 401 says which credential the route takes, and what is wrong with an API key", async () => {
+  const says = async (path: string, options: object) => (await server.call("GET", path, options)).body.message;
+  const basic = { headers: { authorization: "Basic YTpi" } };
+  for (const options of [{}, basic]) {
+    expect(await says("/v1/rooms", options)).toBe("Send the header Authorization: Bearer with an API key.");
+    expect(await says("/v1/chat/conversations", options)).toContain("with an API key or a chat token.");
+  }
+  expect(await says("/v1/projects", { key })).toBe(
+    "This route takes the access token of a dashboard session, not an API key.",
+  );
+  expect(await says("/v1/rooms", { key: CREDENTIALS.chatToken })).toContain("no whole API key: svk_…");
+  expect(await says("/v1/rooms", { key: key.slice(0, -9) })).toContain("no whole API key");
+  const wrong = `${key.slice(0, -1)}${key.endsWith("A") ? "B" : "A"}`;
+  expect(await says("/v1/rooms", { key: wrong })).toBe("The API key is unknown here, or was revoked.");
+});
+
 for (const { method, path, takes } of ROUTES) {
   describe(`[5] ${method} ${path}`, () => {
     for (const kind of KINDS.filter((kind) => !takes.includes(kind))) {

@@ -33,7 +33,8 @@ export function createApiKeyVerifier(
   function verify(key: string): Verified {
     const [isKey, env = "", publicId = "", secret = ""] = KEY.exec(key) ?? [];
     // Refusing malformed keys before the lookup makes handling a guess four times cheaper.
-    if (isKey === undefined) throw new ApiError("SVC_AUTH_ERROR");
+    if (isKey === undefined)
+      throw new ApiError("SVC_AUTH_ERROR", "The credential is no whole API key: svk_…, as shown when it was created.");
     const [digest = "", previous] = keyring.acceptedDigests("api-key", secret);
     const row = store.findUsable(publicId);
     const isOfPrevious = row !== undefined && previous !== undefined && sameSecret(previous, row.secretDigest);
@@ -42,7 +43,7 @@ export function createApiKeyVerifier(
       !(isOfPrevious || sameSecret(digest, row.secretDigest)) ||
       ENVIRONMENT_IN_KEY[row.environment] !== env
     ) {
-      throw new ApiError("SVC_AUTH_ERROR");
+      throw new ApiError("SVC_AUTH_ERROR", "The API key is unknown here, or was revoked.");
     }
     // The key stays valid when STOA_SECRET_PREVIOUS is removed.
     if (isOfPrevious) {

@@ -36,10 +36,14 @@ export function createGuards(deps: GuardDeps) {
   const { infoOf } = deps;
 
   // A plugin that mentions the context's `headers` makes the framework copy all headers on every later route.
-  const bearer = (request: Request): string => {
+  const bearer = (request: Request, taken: string, takesKeys = false): string => {
     const header = request.headers.get("authorization");
-    if (header === null || !BEARER.test(header)) throw new ApiError("SVC_AUTH_ERROR");
-    return header.slice("Bearer ".length);
+    if (header === null || !BEARER.test(header))
+      throw new ApiError("SVC_AUTH_ERROR", `Send the header Authorization: Bearer with ${taken}.`);
+    const credential = header.slice("Bearer ".length);
+    if (credential.startsWith("svk_") && !takesKeys)
+      throw new ApiError("SVC_AUTH_ERROR", `This route takes ${taken}, not an API key.`);
+    return credential;
   };
 
   const requireAllowedOrigin = (projectId: string, info: RequestInfo) => {
@@ -74,7 +78,7 @@ export function createGuards(deps: GuardDeps) {
 
   const signedIn = async (request: Request) => {
     const info = infoOf(request);
-    const token = bearer(request);
+    const token = bearer(request, "the access token of a dashboard session");
     requireOwnPage(info);
     const caller = await deps.session(token);
     requireFactor(caller, new URL(request.url).pathname);
@@ -86,7 +90,7 @@ export function createGuards(deps: GuardDeps) {
       { as: "scoped" },
       accepts(["rtcToken"], async ({ request }) => {
         const info = infoOf(request);
-        const caller = await verify(bearer(request));
+        const caller = await verify(bearer(request, "an RTC token"));
         requireAllowedOrigin(caller.projectId, info);
         return { caller, info };
       }),
@@ -109,7 +113,7 @@ export function createGuards(deps: GuardDeps) {
       { as: "scoped" },
       accepts(["apiKey"], ({ request }) => {
         const info = infoOf(request);
-        const caller = deps.apiKey(bearer(request));
+        const caller = deps.apiKey(bearer(request, "an API key", true));
         requireAllowedOrigin(caller.projectId, info);
         return { caller, info };
       }),
@@ -122,7 +126,7 @@ export function createGuards(deps: GuardDeps) {
         ["SVC_RATE_LIMITED"],
         accepts(["apiKey", "chatToken"], async ({ request }) => {
           const info = infoOf(request);
-          const credential = bearer(request);
+          const credential = bearer(request, "an API key or a chat token", true);
           const caller: ApiKeyCaller | ChatTokenCaller = credential.startsWith("svk_")
             ? deps.apiKey(credential)
             : await deps.chatToken(credential);
@@ -139,7 +143,7 @@ export function createGuards(deps: GuardDeps) {
     node: new Elysia({ name: "guard:node" }).derive(
       { as: "scoped" },
       accepts(["sfuSecret"], ({ request }) => {
-        const caller = deps.node(bearer(request));
+        const caller = deps.node(bearer(request, "the secret of a media node"));
         return { caller, info: infoOf(request) };
       }),
     ),
