@@ -36,7 +36,7 @@ export type PathWords = Record<string, string>;
 const MAX_PATH = 1_024;
 /** The length in UTF-8. File systems allow 255 bytes, of which segment numbers and the suffix of unfinished files need some. */
 const MAX_NAME_BYTES = 240;
-const SEGMENT_SECONDS = { least: 1, most: 60, usual: 4 };
+const SEGMENT_SECONDS = { most: 60, usual: 4 };
 const MAX_URL = 2_048;
 export const MAX_OUTPUTS = 10;
 
@@ -132,8 +132,9 @@ export async function planOutput(request: OutputRequest, context: PlanContext): 
         if (one !== "" && dirname(one) !== dirname(name))
           throw invalid("playlistName", "must be in the folder of the segments");
       }
-      const { least, most, usual } = SEGMENT_SECONDS;
-      const seconds = Math.min(most, Math.max(least, request.seconds || usual));
+      const { most, usual } = SEGMENT_SECONDS;
+      const seconds = request.seconds || usual;
+      if (seconds > most) throw invalid("segmentDuration", `must be at most ${most} seconds`);
       const target: OutputTarget = {
         kind: "segments",
         ...{ id, seconds, prefix: join(root, name), playlist: join(root, playlist) },

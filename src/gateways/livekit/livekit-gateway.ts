@@ -17,6 +17,7 @@ import { HttpRefusal } from "./refusals.ts";
 import { createDispatchService } from "./server-api/dispatch-service.ts";
 import { createEgressService } from "./server-api/egress-service.ts";
 import { createIngressService } from "./server-api/ingress-service.ts";
+import { createNamedRooms } from "./server-api/named-rooms.ts";
 import { createRoomService } from "./server-api/room-service.ts";
 import { createTokenSigner, type LivekitToken } from "./tokens.ts";
 import { publishWebhooks, type WebhookDeps } from "./webhooks.ts";
@@ -51,6 +52,7 @@ export function createLivekitGateway(runtime: Runtime, deps: LivekitDeps) {
     ...{ ...deps, callerOf: connections.callerOf, isEncrypted: deps.rooms.isEncrypted },
   });
   publishWebhooks(runtime, { ...deps, details, ingresses });
+  const namedRooms = createNamedRooms(runtime, deps.rooms);
   function takeAttempt(kind: string, ipAddress: string): void {
     const verdict = limiter.take(kind, rateLimitKey(ipAddress), config.SIGNALING_MAX_CONNECTIONS_PER_WINDOW);
     if (!verdict.allowed) throw new HttpRefusal(429, "too many attempts; try again later", verdict.resetSeconds);
@@ -91,10 +93,12 @@ export function createLivekitGateway(runtime: Runtime, deps: LivekitDeps) {
 
     matrixRtc: createMatrixRtc(runtime, { ...deps, signToken }),
     services: {
-      "livekit.RoomService": createRoomService(runtime, { ...deps, details, agents, forwards, sessionOf: sessions.of }),
-      "livekit.Egress": createEgressService(runtime, { ...deps, registry }),
+      "livekit.RoomService": createRoomService(runtime, {
+        ...{ ...deps, namedRooms, details, agents, forwards, sessionOf: sessions.of },
+      }),
+      "livekit.Egress": createEgressService(runtime, { ...deps, namedRooms, registry }),
       "livekit.Ingress": createIngressService({ ingresses, urlSources }),
-      "livekit.AgentDispatchService": createDispatchService(runtime, { ...deps, agents }),
+      "livekit.AgentDispatchService": createDispatchService(runtime, { namedRooms, agents }),
     },
 
     /**

@@ -59,6 +59,7 @@ test("playlists are beside their segments", async () => {
   expect(target).toMatchObject({ prefix: "/data/egress/p/live/a-b ü", seconds: 4 });
   expect([output.playlist, output.livePlaylist]).toEqual(["live/list.m3u8", "live/now.m3u8"]);
   expect(plan({ ...segments, playlist: "elsewhere/list", seconds: 0, bucket: null })).rejects.toThrow("folder");
+  expect(plan({ ...segments, seconds: 61, bucket: null })).rejects.toThrow("segmentDuration");
 });
 
 test("a stream goes to the address that was checked, and never into a private network", async () => {

@@ -170,6 +170,9 @@ test("single participants and tracks are composed, and end with them", async () 
   const [ann, ben] = await Promise.all([sender(stage, id, "ann", red, 500), sender(stage, id, "ben", lime, 1_500)]);
   const { tracks } = await stage.rooms.getParticipant("single", "ann");
   const microphone = tracks.find((track: { type: number }) => track.type === 0).sid;
+  const camera = tracks.find((track: { type: number }) => track.type === 1).sid;
+  const swapped = egress.startTrackCompositeEgress("single", { file: file("x") }, { audioTrackId: camera, ...small() });
+  expect(await swapped.catch(codeOf)).toBe("invalid_argument");
   const one = await egress.startParticipantEgress("single", "ben", { file: file("{publisher_identity}") }, small());
   const two = await egress.startTrackEgress(
     "single",
@@ -262,6 +265,7 @@ test("a compositor completes its file when the server is gone, and what it wrote
   );
   const encoding = {
     ...{ width: 160, height: 90, framesPerSecond: 10, videoKbps: 100, audioKbps: 64, keyframeSeconds: 1 },
+    videoProfile: "main",
   };
   const sound = { audioCodec: "aac", audioFrequency: 48_000, hasVideo: true, hasAudio: true };
   const outputs = [

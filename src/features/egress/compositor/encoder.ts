@@ -15,7 +15,7 @@ export type Encoder = {
 
 export function encoderCommand(encoding: Encoding): string[] {
   const { width, height, framesPerSecond, videoKbps, audioKbps, audioCodec, hasVideo, hasAudio } = encoding;
-  const { audioFrequency, keyframeSeconds } = encoding;
+  const { audioFrequency, keyframeSeconds, videoProfile } = encoding;
   const rate = `${videoKbps}k`;
   const video = ["-f", "rawvideo", "-pix_fmt", "yuv420p", "-video_size", `${width}x${height}`];
   const samples = ["-f", "s16le", "-ar", String(SAMPLE_RATE), "-ac", String(CHANNELS)];
@@ -40,7 +40,7 @@ export function encoderCommand(encoding: Encoding): string[] {
       : []),
     ...(hasVideo
       ? [
-          ...["-c:v", "libx264", "-preset", "veryfast", "-tune", "zerolatency", "-profile:v", "main"],
+          ...["-c:v", "libx264", "-preset", "veryfast", "-tune", "zerolatency", "-profile:v", videoProfile],
           ...["-pix_fmt", "yuv420p", "-b:v", rate, "-maxrate", rate, "-bufsize", rate, "-sc_threshold", "0"],
           ...["-g", String(Math.max(1, Math.round(keyframeSeconds * framesPerSecond)))],
         ]

@@ -11,6 +11,7 @@ export type Encoding = {
   height: number;
   framesPerSecond: number;
   videoKbps: number;
+  videoProfile: "baseline" | "main" | "high";
   audioKbps: number;
   audioCodec: "aac" | "opus";
   audioFrequency: number;

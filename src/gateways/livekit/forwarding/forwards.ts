@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { onLoopback, RoomLink } from "../../../features/egress/room-link.ts";
+import { SIGNED_TOKEN_MAX_MS } from "../../../features/rooms/token-cutoffs.ts";
 import type { ApiKeyCaller, RtcTokenCaller } from "../../../kernel/http/callers.ts";
 import { type MediaProcess, startMediaProcess } from "../../../kernel/own-command.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
@@ -43,9 +44,6 @@ const profileOf = ({ name, metadata, attributes }: RtcSession): Profile => ({ na
 
 export type Forwards = ReturnType<typeof createForwards>;
 
-/** The longest that a participant's token may be valid. */
-const SESSION_MS = 30 * 86_400_000;
-
 /** Participants whose tracks are forwarded to other rooms, until they or the ones who stand for them there leave. */
 export function createForwards(runtime: Runtime, { signaling, nodes, callerOf, isEncrypted }: ForwardDeps) {
   const { bus, config, ids, log, metrics, now } = runtime;
@@ -60,7 +58,7 @@ export function createForwards(runtime: Runtime, { signaling, nodes, callerOf, i
       ...{ key, identity, tokenId: null, hash: `forward ${ids.uuid()}` },
       grant: { room, roomJoin: true, canPublish: true, canSubscribe: false, canPublishData: false },
       claims: { name: name ?? "", metadata: metadata ?? "", attributes, kind },
-      ...{ signedAt: now(), expiresAt: now() + SESSION_MS },
+      ...{ signedAt: now(), expiresAt: now() + SIGNED_TOKEN_MAX_MS },
     };
   }
 

@@ -1,3 +1,4 @@
+import { SIGNED_TOKEN_MAX_MS } from "../../../features/rooms/token-cutoffs.ts";
 import type { Author } from "../../../kernel/author.ts";
 import { sameSecret } from "../../../kernel/crypto/secrets.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
@@ -54,8 +55,6 @@ const KEY_SECRET_CHARACTERS = 32;
 const STOPPED = "The server stopped while it was fetched.";
 export const UPGRADED = "The server was upgraded while it was fetched, and fetches it again.";
 const PER_PROJECT = 1_000;
-/** The longest that a participant's token may be valid. */
-const SESSION_MS = 30 * 86_400_000;
 
 /** Inputs of LiveKit's Ingress API: each makes its own participant, as an encoder does that publishes with WHIP. */
 export function createIngresses(runtime: Runtime, { apiKeys, registry, whip, callerOf }: IngressDeps) {
@@ -120,7 +119,7 @@ export function createIngresses(runtime: Runtime, { apiKeys, registry, whip, cal
       ...{ key, identity, tokenId: null, hash: `${id} ${ids.uuid()}` },
       grant: { room, roomJoin: true, canPublish: true, canSubscribe: false, canPublishData: false },
       claims: { name: participantName, metadata: participantMetadata, kind: "ingress" },
-      ...{ signedAt: now(), expiresAt: now() + SESSION_MS },
+      ...{ signedAt: now(), expiresAt: now() + SIGNED_TOKEN_MAX_MS },
     };
   }
 

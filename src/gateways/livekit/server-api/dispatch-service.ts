@@ -4,24 +4,33 @@ import {
   DeleteAgentDispatchRequest,
   ListAgentDispatchRequest,
   ListAgentDispatchResponse,
+  type RoomAgentDispatch,
 } from "@livekit/protocol";
-import type { RoomService } from "../../../features/rooms/room.service.ts";
 import type { RoomRow } from "../../../features/rooms/room.table.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
-import { foreignName } from "../../../protocol/ids.ts";
 import type { Agents } from "../agents/agents.ts";
 import { type Dispatch, type DispatchRequest, dispatchProblem, presentDispatch } from "../agents/dispatch.ts";
-import { roomOptionsOf } from "../room-options.ts";
 import type { LivekitToken } from "../tokens.ts";
+import type { NamedRooms } from "./named-rooms.ts";
 import {
   defineMethod,
   invalidArgument,
   type Method,
-  requireName,
+  requireNotSet,
   requireRoomAdmin,
   type ServerCall,
   TwirpError,
 } from "./twirp.ts";
+
+/** The restart policy is ignored: a job that has failed is never started again. */
+export function requestedDispatch(request: CreateAgentDispatchRequest | RoomAgentDispatch): DispatchRequest {
+  const { agentName, metadata, attributes, deployment } = request;
+  requireNotSet({ deployment });
+  const wanted = { agentName, metadata, attributes };
+  const why = dispatchProblem(wanted);
+  if (why !== null) throw invalidArgument(why);
+  return wanted;
+}
 
 export async function dispatchInto(
   agents: Agents,
@@ -29,8 +38,6 @@ export async function dispatchInto(
   wanted: DispatchRequest,
   options?: { alone: boolean },
 ): Promise<Dispatch> {
-  const why = dispatchProblem(wanted);
-  if (why !== null) throw invalidArgument(why);
   const dispatch = await agents.dispatch(room, wanted, options);
   if (!dispatch) throw new TwirpError("resource_exhausted", "the room has as many dispatches as it may have");
   return dispatch;
@@ -38,13 +45,11 @@ export async function dispatchInto(
 
 export function createDispatchService(
   { bus, now, write }: Runtime,
-  { rooms, agents }: { rooms: RoomService; agents: Agents },
+  { namedRooms, agents }: { namedRooms: NamedRooms; agents: Agents },
 ): Record<string, Method> {
   function find(token: LivekitToken, name: string): RoomRow {
     requireRoomAdmin(token, name);
-    const row = rooms.findByName(token.key, foreignName(name) ?? "");
-    if (!row) throw new TwirpError("not_found", "requested room does not exist");
-    return row;
+    return namedRooms.require(token, name);
   }
 
   const audit = (
@@ -59,13 +64,11 @@ export function createDispatchService(
 
   return {
     CreateDispatch: defineMethod(CreateAgentDispatchRequest, async (token, request): Promise<AgentDispatch> => {
-      const { room: name, agentName, metadata, attributes } = request;
+      const { room: name } = request;
       requireRoomAdmin(token, name);
-      const roomName = requireName(name);
-      const known = rooms.findByName(token.key, roomName);
-      const room =
-        known ?? (await write((unit) => rooms.create(unit, token.key, { name: roomName, ...roomOptionsOf({}) })));
-      const dispatch = await dispatchInto(agents, room, { agentName, metadata, attributes });
+      const wanted = requestedDispatch(request);
+      const { row: room } = await namedRooms.open(token, name);
+      const dispatch = await dispatchInto(agents, room, wanted);
       await audit(token, "room.agent_dispatched", room, dispatch);
       return presentDispatch(dispatch, name);
     }),

@@ -7,7 +7,6 @@ import {
   ParticipantEgressRequest,
   RoomCompositeEgressRequest,
   SegmentsInfo,
-  StartEgressRequest,
   StreamInfo,
   StreamInfo_Status,
   StreamInfoList,
@@ -43,7 +42,6 @@ const REQUESTS = {
   participant: ParticipantEgressRequest,
   trackComposite: TrackCompositeEgressRequest,
   track: TrackEgressRequest,
-  egress: StartEgressRequest,
 };
 export type RequestCase = keyof typeof REQUESTS;
 type StoredRequest = { case: RequestCase; value: object };

@@ -30,6 +30,16 @@ const PRESETS: Partial<Record<EncodingOptionsPreset, Preset>> = {
   [EncodingOptionsPreset.PORTRAIT_H264_1080P_30]: [1_080, 1_920, 30, 4_500],
   [EncodingOptionsPreset.PORTRAIT_H264_1080P_60]: [1_080, 1_920, 60, 6_000],
 };
+const PROFILES: Partial<Record<VideoCodec, Encoding["videoProfile"]>> = {
+  [VideoCodec.DEFAULT_VC]: "main",
+  [VideoCodec.H264_BASELINE]: "baseline",
+  [VideoCodec.H264_MAIN]: "main",
+  [VideoCodec.H264_HIGH]: "high",
+};
+const AUDIO_CODECS: Partial<Record<AudioCodec, Encoding["audioCodec"]>> = {
+  [AudioCodec.AAC]: "aac",
+  [AudioCodec.OPUS]: "opus",
+};
 const USUAL: Preset = [1_280, 720, 30, 3_000];
 const AUDIO_KBPS = 128;
 const AUDIO_FREQUENCY = 48_000;
@@ -52,15 +62,17 @@ export function encodingOf(options: Options, kinds: Kinds, audioCodec: Encoding[
   if (!preset) throw notServed("preset");
   const [width, height, framesPerSecond, videoKbps] = preset;
   const rest = { audioKbps: AUDIO_KBPS, audioFrequency: AUDIO_FREQUENCY, keyframeSeconds: KEYFRAME_SECONDS };
-  const encoding = { width, height, framesPerSecond, videoKbps, ...rest, audioCodec, ...kinds };
+  const videoProfile: Encoding["videoProfile"] = "main";
+  const encoding = { width, height, framesPerSecond, videoKbps, videoProfile, ...rest, audioCodec, ...kinds };
   return options.case === "advanced" ? advanced(options.value, encoding) : encoding;
 }
 
 function advanced(options: EncodingOptions, usual: Encoding): Encoding {
   const { width, height, depth, framerate, audioBitrate, audioFrequency, videoBitrate, keyFrameInterval } = options;
-  if (options.videoCodec === VideoCodec.VP8) throw notServed("videoCodec VP8");
-  if (options.audioCodec === AudioCodec.AC_MP3) throw notServed("audioCodec MP3");
-  if (options.audioCodec === AudioCodec.OPUS && usual.audioCodec === "aac") throw notServed("Opus in this output");
+  const videoProfile = PROFILES[options.videoCodec];
+  if (!videoProfile) throw notServed("videoCodec");
+  if (options.audioCodec !== AudioCodec.DEFAULT_AC && AUDIO_CODECS[options.audioCodec] !== usual.audioCodec)
+    throw notServed("audioCodec in this output");
   if (options.audioQuality !== 0 || options.videoQuality !== 0) throw notServed("audioQuality and videoQuality");
   if (depth !== 0 && depth !== 24) throw notServed(`depth ${depth}`);
   const within = (name: string, value: number, least: number, most: number, missing: number): number => {
@@ -74,6 +86,7 @@ function advanced(options: EncodingOptions, usual: Encoding): Encoding {
     2 * Math.round(within(name, value, SIDE.least, SIDE.most, missing) / 2);
   return {
     ...usual,
+    videoProfile,
     width: side("width", width, usual.width),
     height: side("height", height, usual.height),
     framesPerSecond: within("framerate", framerate, 1, MAX_FRAME_RATE, usual.framesPerSecond),
@@ -109,12 +122,11 @@ type Storage = EncodedFileOutput["output"] | SegmentedFileOutput["output"] | Dir
 export function outputsOf(request: LivekitOutputs, { hasVideo }: Kinds): OutputRequest[] {
   if (request.imageOutputs.length > 0) throw notServed("imageOutputs");
   if (request.webhooks.length > 0) throw notServed("webhooks of a request");
-  // The SDKs send a single output in the old field too.
-  const isOld = request.fileOutputs.length + request.segmentOutputs.length + request.streamOutputs.length === 0;
-  const old = isOld ? request.output : undefined;
-  const files = [...request.fileOutputs, ...(old?.case === "file" ? [old.value] : [])];
-  const segments = [...request.segmentOutputs, ...(old?.case === "segments" ? [old.value] : [])];
-  const streams = [...request.streamOutputs, ...(old?.case === "stream" ? [old.value] : [])];
+  const { output: old, fileOutputs, segmentOutputs, streamOutputs } = request;
+  // The SDKs send an output in the deprecated field and in the list of its kind.
+  const files = old?.case === "file" && fileOutputs.length === 0 ? [old.value] : fileOutputs;
+  const segments = old?.case === "segments" && segmentOutputs.length === 0 ? [old.value] : segmentOutputs;
+  const streams = old?.case === "stream" && streamOutputs.length === 0 ? [old.value] : streamOutputs;
   const outputs: OutputRequest[] = [
     ...files.map(({ fileType, filepath: path, output }) => ({
       ...{ kind: "file" as const, path, format: formatOf(fileType, path, hasVideo), bucket: bucketOf(output) },

@@ -1,7 +1,6 @@
 import {
   type DirectFileOutput,
   EncodedFileOutput,
-  type EncodedFileType,
   ListEgressRequest,
   ListEgressResponse,
   ParticipantEgressRequest,
@@ -16,18 +15,18 @@ import type { EgressRow } from "../../../features/egress/egress.table.ts";
 import type { Egresses } from "../../../features/egress/egress.ts";
 import type { PathWords } from "../../../features/egress/output-plan.ts";
 import type { EgressSource } from "../../../features/egress/room-watch.ts";
-import type { RoomService } from "../../../features/rooms/room.service.ts";
 import type { RoomRow } from "../../../features/rooms/room.table.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { foreignName } from "../../../protocol/ids.ts";
-import { roomSid, trackIdOf } from "../../../protocol/media/livekit-sids.ts";
+import { roomSid, trackIdOf, trackSid } from "../../../protocol/media/livekit-sids.ts";
 import type { Track } from "../../../protocol/room-records.ts";
 import type { SessionRegistry } from "../../signaling/rtc-session.ts";
 import { egressInfo, type RequestCase, storedRequest } from "./egress-info.ts";
 import { encodingOf, isOpus, type LivekitOutputs, layoutOf, outputsOf, redact } from "./egress-request.ts";
-import { defineMethod, invalidArgument, type Method, notServed, type ServerCall, TwirpError } from "./twirp.ts";
+import type { NamedRooms } from "./named-rooms.ts";
+import { defineMethod, invalidArgument, type Method, notServed, requireFirstPage, type ServerCall, TwirpError } from "./twirp.ts";
 
-type EgressDeps = { rooms: RoomService; egresses: Egresses; registry: SessionRegistry };
+type EgressDeps = { namedRooms: NamedRooms; egresses: Egresses; registry: SessionRegistry };
 
 /** The fields that the requests have in common, with their outputs. */
 type Composed = LivekitOutputs & Pick<RoomCompositeEgressRequest, "roomName" | "options"> & { toJson(): unknown };
@@ -41,20 +40,12 @@ type Plan = {
   words?: PathWords;
 };
 
-const UNUSED = { fileOutputs: [], streamOutputs: [], segmentOutputs: [], imageOutputs: [] };
-
 /** LiveKit's Egress service: live compositions made by ffmpeg. Web pages are not rendered here. */
 export function createEgressService({ now }: Runtime, deps: EgressDeps): Record<string, Method> {
-  const { rooms, egresses, registry } = deps;
+  const { namedRooms, egresses, registry } = deps;
 
   function requireRecorder({ grant }: ServerCall): void {
     if (grant.roomRecord !== true) throw new TwirpError("permission_denied", "the token has no roomRecord grant");
-  }
-
-  function findRoom({ key }: ServerCall, name: string): RoomRow {
-    const row = rooms.findByName(key, foreignName(name) ?? "");
-    if (!row) throw new TwirpError("not_found", "requested room does not exist");
-    return row;
   }
 
   function find(call: ServerCall, egressId: string): EgressRow {
@@ -88,8 +79,9 @@ export function createEgressService({ now }: Runtime, deps: EgressDeps): Record<
     return egressInfo(await egresses.start(room, input, call.author));
   }
 
-  const wordsOf = ({ identity, track }: ReturnType<typeof requireTrack>, sid: string): PathWords => ({
-    ...{ publisher_identity: identity, track_id: sid, track_type: track.kind, track_source: track.source },
+  const wordsOf = ({ identity, track }: ReturnType<typeof requireTrack>): PathWords => ({
+    ...{ publisher_identity: identity, track_id: trackSid(track.id), track_type: track.kind },
+    track_source: track.source,
   });
 
   return {
@@ -99,7 +91,7 @@ export function createEgressService({ now }: Runtime, deps: EgressDeps): Record<
       if (customBaseUrl !== "") throw notServed("customBaseUrl");
       if (audioMixing !== 0) throw notServed("audioMixing");
       if (audioOnly && videoOnly) throw invalidArgument("audioOnly and videoOnly exclude each other");
-      return start(call, findRoom(call, request.roomName), request, {
+      return start(call, namedRooms.require(call, request.roomName), request, {
         ...{ name: "roomComposite", source: { type: "room" }, layout },
         ...{ hasVideo: !audioOnly, hasAudio: !videoOnly },
       });
@@ -109,7 +101,7 @@ export function createEgressService({ now }: Runtime, deps: EgressDeps): Record<
       requireRecorder(call);
       const identity = foreignName(request.identity);
       if (identity === null) throw invalidArgument("identity is missing");
-      return start(call, findRoom(call, request.roomName), request, {
+      return start(call, namedRooms.require(call, request.roomName), request, {
         name: "participant",
         source: { type: "participant", identity, screenShare: request.screenShare },
         ...{ layout: "single-speaker", hasVideo: true, hasAudio: true, words: { publisher_identity: identity } },
@@ -118,18 +110,19 @@ export function createEgressService({ now }: Runtime, deps: EgressDeps): Record<
 
     StartTrackCompositeEgress: defineMethod(TrackCompositeEgressRequest, async (call, request) => {
       requireRecorder(call);
-      const room = findRoom(call, request.roomName);
+      const room = namedRooms.require(call, request.roomName);
       const { audioTrackId, videoTrackId } = request;
-      const sids = [videoTrackId, audioTrackId].filter((sid) => sid !== "");
-      const [first, second] = sids.map((sid) => requireTrack(room, sid));
+      const video = videoTrackId === "" ? null : requireTrack(room, videoTrackId);
+      const audio = audioTrackId === "" ? null : requireTrack(room, audioTrackId);
+      if (video && video.track.kind !== "video") throw invalidArgument("videoTrackId is no video track");
+      if (audio && audio.track.kind !== "audio") throw invalidArgument("audioTrackId is no audio track");
+      const first = video ?? audio;
       if (!first) throw invalidArgument("audioTrackId or videoTrackId is missing");
-      const kinds = [first, second].map((one) => one?.track.kind);
-      if (videoTrackId !== "" && kinds[0] !== "video") throw invalidArgument("videoTrackId is no video track");
       return start(call, room, request, {
         name: "trackComposite",
-        source: { type: "tracks", trackIds: [first, second].flatMap((one) => one?.track.id ?? []) },
-        ...{ layout: "single-speaker", hasVideo: videoTrackId !== "", hasAudio: audioTrackId !== "" },
-        words: wordsOf(first, sids[0] ?? ""),
+        source: { type: "tracks", trackIds: [video, audio].flatMap((one) => one?.track.id ?? []) },
+        ...{ layout: "single-speaker", hasVideo: video !== null, hasAudio: audio !== null },
+        words: wordsOf(first),
       });
     }),
 
@@ -138,25 +131,18 @@ export function createEgressService({ now }: Runtime, deps: EgressDeps): Record<
       const { output, webhooks } = request;
       if (output.case === "websocketUrl") throw notServed("websocketUrl");
       if (output.case === undefined) throw invalidArgument("the output is missing");
-      const room = findRoom(call, request.roomName);
+      const room = namedRooms.require(call, request.roomName);
       const found = requireTrack(room, request.trackId);
       const { id, kind } = found.track;
-      const fileOutputs = [asEncoded(output.value)];
-      const composed = Object.assign(request, {
-        ...UNUSED,
-        fileOutputs,
-        webhooks,
-        options: { case: undefined } as const,
+      const composed: Composed = {
+        ...{ roomName: request.roomName, options: { case: undefined }, webhooks },
+        ...{ fileOutputs: [asEncoded(output.value)], streamOutputs: [], segmentOutputs: [], imageOutputs: [] },
+        toJson: () => request.toJson(),
+      };
+      return start(call, room, composed, {
+        ...{ name: "track", source: { type: "tracks", trackIds: [id] }, layout: "single-speaker" },
+        ...{ hasVideo: kind === "video", hasAudio: kind === "audio", words: wordsOf(found) },
       });
-      return start(
-        call,
-        room,
-        { ...composed, output: undefined, toJson: () => request.toJson() },
-        {
-          ...{ name: "track", source: { type: "tracks", trackIds: [id] }, layout: "single-speaker" },
-          ...{ hasVideo: kind === "video", hasAudio: kind === "audio", words: wordsOf(found, request.trackId) },
-        },
-      );
     }),
 
     UpdateLayout: defineMethod(UpdateLayoutRequest, async (call, { egressId, layout }) => {
@@ -175,8 +161,10 @@ export function createEgressService({ now }: Runtime, deps: EgressDeps): Record<
       return egressInfo(await egresses.updateStreams(row, addOutputUrls, removeOutputUrls, call.author));
     }),
 
-    ListEgress: defineMethod(ListEgressRequest, async (call, { roomName, egressId, active }) => {
+    ListEgress: defineMethod(ListEgressRequest, async (call, request) => {
       requireRecorder(call);
+      const { roomName, egressId, active, pageToken } = request;
+      requireFirstPage(pageToken);
       const known = egressId === "" ? egresses.list(call.key) : [egresses.find(call.key, egressId)];
       const name = foreignName(roomName);
       const items = known.filter(
@@ -193,6 +181,5 @@ export function createEgressService({ now }: Runtime, deps: EgressDeps): Record<
   };
 }
 
-function asEncoded({ filepath, output }: DirectFileOutput): EncodedFileOutput {
-  return new EncodedFileOutput({ filepath, output, fileType: 0 as EncodedFileType });
-}
+/** The storage is shared, so that the credentials in the request are redacted with those in the output. */
+const asEncoded = ({ filepath, output }: DirectFileOutput) => new EncodedFileOutput({ filepath, output });

@@ -26,7 +26,7 @@ import { type Ingresses, WHIP_PATH } from "../ingress/ingresses.ts";
 import { type UrlSources, withoutSecrets } from "../ingress/url-sources.ts";
 import { nanoseconds, sourceOf, trackInfo } from "../records.ts";
 import { NAME_RULE } from "../tokens.ts";
-import { defineMethod, invalidArgument, type Method, notServed, type ServerCall, TwirpError } from "./twirp.ts";
+import { defineMethod, invalidArgument, type Method, notServed, requireFirstPage, type ServerCall, TwirpError } from "./twirp.ts";
 
 type IngressDeps = { ingresses: Ingresses; urlSources: UrlSources };
 
@@ -201,7 +201,7 @@ export function createIngressService({ ingresses, urlSources }: IngressDeps): Re
 
     ListIngress: defineMethod(ListIngressRequest, async (call, { roomName, ingressId, pageToken }) => {
       requireAdmin(call);
-      if (pageToken && pageToken.token !== "") throw invalidArgument("pageToken: there is one page");
+      requireFirstPage(pageToken);
       const name = foreignName(roomName);
       const items = ingresses
         .list(call.key)

@@ -43,21 +43,23 @@ import type { Agents } from "../agents/agents.ts";
 import type { Forwards } from "../forwarding/forwards.ts";
 import type { LivekitSessions } from "../livekit-session.ts";
 import { type LivekitDetails, participantInfo, permissionInfo, roomInfo, sourceOf } from "../records.ts";
-import { metadataProblem, roomOptionsOf } from "../room-options.ts";
+import { metadataProblem } from "../room-options.ts";
 import { type LivekitToken, publishPermissions } from "../tokens.ts";
-import { dispatchInto } from "./dispatch-service.ts";
+import { dispatchInto, requestedDispatch } from "./dispatch-service.ts";
+import type { NamedRooms } from "./named-rooms.ts";
 import {
   defineMethod,
   invalidArgument,
   type Method,
-  notServed,
   requireName,
+  requireNotSet,
   requireRoomAdmin,
   TwirpError,
 } from "./twirp.ts";
 
 type RoomServiceDeps = {
   rooms: RoomService;
+  namedRooms: NamedRooms;
   moderation: ModerationService;
   signaling: SignalingCore;
   details: LivekitDetails;
@@ -68,24 +70,18 @@ type RoomServiceDeps = {
 
 const LISTED_ROOMS = 1_000;
 
-/** LiveKit's RoomService. Methods without a counterpart in our rooms are `unimplemented`. */
+/** LiveKit's RoomService. */
 export function createRoomService(runtime: Runtime, deps: RoomServiceDeps): Record<string, Method> {
   const { bus, write, timers, now } = runtime;
-  const { rooms, moderation, signaling, details, agents, forwards, sessionOf } = deps;
+  const { rooms, namedRooms, moderation, signaling, details, agents, forwards, sessionOf } = deps;
   const { registry } = signaling;
-
-  function find({ key }: LivekitToken, name: string): RoomRow {
-    const row = rooms.findByName(key, foreignName(name) ?? "");
-    if (!row) throw new TwirpError("not_found", "requested room does not exist");
-    return row;
-  }
 
   function requireAdminRoom(
     token: LivekitToken,
     name: string,
   ): { row: RoomRow; ref: Parameters<RoomService["find"]>[0] } {
     requireRoomAdmin(token, name);
-    const row = find(token, name);
+    const row = namedRooms.require(token, name);
     const { projectId, environment } = token.key;
     return { row, ref: { projectId, environment, roomId: row.id } };
   }
@@ -111,36 +107,34 @@ export function createRoomService(runtime: Runtime, deps: RoomServiceDeps): Reco
 
   return {
     CreateRoom: defineMethod(CreateRoomRequest, async (token, request) => {
-      const { name, agents: wanted } = request;
       if (token.grant.roomCreate !== true)
         throw new TwirpError("permission_denied", "the token has no roomCreate grant");
-      const roomName = requireName(name);
+      const { roomPreset, nodeId, tags, egress, minPlayoutDelay, maxPlayoutDelay, syncStreams, replayEnabled } = request;
+      requireNotSet({ roomPreset, nodeId, tags, egress, minPlayoutDelay, maxPlayoutDelay, syncStreams, replayEnabled });
       requireMetadata(request.metadata);
-      requireServedOptions(request);
-      const known = rooms.findByName(token.key, roomName);
-      const options = roomOptionsOf(request);
-      const row = known ?? (await write((unit) => rooms.create(unit, token.key, { name: roomName, ...options })));
-      for (const { agentName, metadata, attributes } of wanted) {
-        await dispatchInto(agents, row, { agentName, metadata, attributes }, { alone: true });
-      }
+      const wanted = request.agents.map(requestedDispatch);
+      const { row, isNew } = await namedRooms.open(token, request.name, request);
+      // A room that exists is returned as it is.
+      if (isNew) for (const dispatch of wanted) await dispatchInto(agents, row, dispatch, { alone: true });
       return presentRoom(row);
     }),
 
     ListRooms: defineMethod(ListRoomsRequest, async (token, { names }) => {
       if (token.grant.roomList !== true) throw new TwirpError("permission_denied", "the token has no roomList grant");
       const { projectId, environment } = token.key;
-      const rows = rooms.list({ projectId, environment, status: "ACTIVE" }, NEWEST, LISTED_ROOMS);
-      const wanted = new Set(names.map((name) => foreignName(name)));
-      return new ListRoomsResponse({
-        rooms: rows.filter(({ name }) => names.length === 0 || wanted.has(name)).map(presentRoom),
-      });
+      const named = new Set(names.flatMap((name) => foreignName(name) ?? []));
+      const rows =
+        names.length > 0
+          ? [...named].flatMap((name) => rooms.findByName(token.key, name) ?? [])
+          : rooms.list({ projectId, environment, status: "ACTIVE" }, NEWEST, LISTED_ROOMS);
+      return new ListRoomsResponse({ rooms: rows.map(presentRoom) });
     }),
 
     DeleteRoom: defineMethod(DeleteRoomRequest, async (token, { room: name }) => {
       if (token.grant.roomCreate !== true)
         throw new TwirpError("permission_denied", "the token has no roomCreate grant");
       const { projectId, environment } = token.key;
-      const { id: roomId } = find(token, name);
+      const { id: roomId } = namedRooms.require(token, name);
       await write((unit) => void rooms.close(unit, { projectId, environment, roomId }, "closed", token.author));
       return new DeleteRoomResponse();
     }),
@@ -189,6 +183,7 @@ export function createRoomService(runtime: Runtime, deps: RoomServiceDeps): Reco
       const { row, ref } = requireAdminRoom(token, request.room);
       const session = requireParticipant(row, request.identity);
       const { permission, metadata, name, attributes } = request;
+      if (permission) requireUnchanged(permission, permissionInfo(session, details), session);
       const change = {
         ...(permission && { permissions: permissionsFrom(permission) }),
         ...(metadata !== "" && { metadata }),
@@ -205,11 +200,8 @@ export function createRoomService(runtime: Runtime, deps: RoomServiceDeps): Reco
     MoveParticipant: defineMethod(MoveParticipantRequest, async (token, { room, identity, destinationRoom }) => {
       const { row, ref } = requireAdminRoom(token, room);
       const session = requireParticipant(row, identity);
-      const to = requireDestination(token, destinationRoom);
-      const known = rooms.findByName(token.key, to);
-      const { id } =
-        known ?? (await write((unit) => rooms.create(unit, token.key, { name: to, ...roomOptionsOf({}) })));
-      await moderation.move(ref, session.identity, id, token.author, token.publicUrl);
+      const { row: to } = await namedRooms.open(token, requireDestination(token, destinationRoom));
+      await moderation.move(ref, session.identity, to.id, token.author, token.publicUrl);
       return new MoveParticipantResponse();
     }),
 
@@ -287,18 +279,19 @@ function throwTwirp(error: unknown): never {
   throw new TwirpError(RPC_CODES[code] ?? "unknown", `RpcError ${code}: ${message}${data ? `: ${data}` : ""}`);
 }
 
-/** Options that are not supported are rejected, so that no caller relies on them. */
-function requireServedOptions({
-  egress,
-  roomPreset,
-  syncStreams,
-  minPlayoutDelay,
-  maxPlayoutDelay,
-}: CreateRoomRequest) {
-  const unserved = Object.entries({ egress, roomPreset, syncStreams, minPlayoutDelay, maxPlayoutDelay })
-    .filter(([, value]) => value !== undefined && value !== "" && value !== false && value !== 0)
-    .map(([name]) => name);
-  if (unserved.length > 0) throw notServed(unserved.join(", "));
+/** Permissions that only a token sets. A caller that repeats what it was told may do so. */
+function requireUnchanged(
+  { hidden, recorder, agent, canSubscribeMetrics, canManageAgentSession }: ParticipantPermission,
+  current: ParticipantPermission,
+  { kind }: RtcSession,
+): void {
+  requireNotSet({
+    "permission.hidden": hidden !== current.hidden,
+    "permission.recorder": recorder !== current.recorder,
+    "permission.agent": agent && kind !== "agent",
+    "permission.canSubscribeMetrics": canSubscribeMetrics,
+    "permission.canManageAgentSession": canManageAgentSession,
+  });
 }
 
 function permissionsFrom(permission: ParticipantPermission): Partial<Permissions> {

@@ -1,4 +1,5 @@
-import type { Message, MessageType } from "@bufbuild/protobuf";
+import { Message, type MessageType } from "@bufbuild/protobuf";
+import type { TokenPagination } from "@livekit/protocol";
 import { Elysia } from "elysia";
 import type { Author } from "../../../kernel/author.ts";
 import { authorOfKey } from "../../../kernel/http/callers.ts";
@@ -109,6 +110,20 @@ export class TwirpError extends Error {
 }
 
 export const notServed = (what: string) => new TwirpError("unimplemented", `${what}: not served here`);
+
+/** Rejects fields that are not read, so that no caller relies on them. Fields with their default are as if not sent. */
+export function requireNotSet(fields: Record<string, unknown>): void {
+  const given = Object.entries(fields).filter(([, value]) => !isDefault(value));
+  if (given.length > 0) throw notServed(given.map(([name]) => name).join(", "));
+}
+
+const isDefault = (value: unknown): boolean =>
+  value === undefined ||
+  value === "" ||
+  value === false ||
+  value === 0 ||
+  (typeof value === "object" && value !== null && !(value instanceof Message) && Object.keys(value).length === 0);
+
 export const invalidArgument = (message: string) => new TwirpError("invalid_argument", message);
 
 const BY_STATUS: Record<number, TwirpCode> = {
@@ -127,6 +142,10 @@ function asTwirp(error: unknown): TwirpError | null {
   if (error instanceof TwirpError) return error;
   const refused = error instanceof HttpRefusal ? error : httpRefusalOf(error);
   return refused && new TwirpError(BY_STATUS[refused.status] ?? "internal", refused.message);
+}
+
+export function requireFirstPage(pageToken: TokenPagination | undefined): void {
+  if (pageToken && pageToken.token !== "") throw invalidArgument("pageToken: there is one page");
 }
 
 /** The name in the form that rooms have. */
