@@ -157,7 +157,7 @@ export function participantInfo(session: RtcSession, details: LivekitDetails): P
     state: session.media === "connected" ? ParticipantInfo_State.ACTIVE : ParticipantInfo_State.JOINED,
     tracks: [...session.tracks.values()].map((track) => trackInfo(track, details.track(track.id))),
     metadata: session.metadata ?? "",
-    joinedAt: BigInt(Math.floor(session.joinedAt / 1000)),
+    joinedAt: seconds(session.joinedAt),
     joinedAtMs: BigInt(session.joinedAt),
     name: session.name ?? "",
     permission: permissionInfo(session, details),
@@ -186,7 +186,7 @@ export function roomInfo(row: RoomRow, live: LiveRoom | undefined, { isRecorder 
   return new Room({
     sid: roomSid(id),
     name,
-    creationTime: BigInt(Math.floor(createdAt / 1000)),
+    creationTime: seconds(createdAt),
     creationTimeMs: BigInt(createdAt),
     numParticipants: present.length,
     numPublishers: present.filter(({ tracks }) => tracks.size > 0).length,
@@ -212,6 +212,8 @@ export const serverInfo = (region: string) =>
     nodeId: "stoa",
     debugInfo: `stoa ${VERSION}`,
   });
+
+export const seconds = (ms: number): bigint => BigInt(Math.floor(ms / 1_000));
 
 /** The times of many messages of LiveKit; 0 for none. */
 export const nanoseconds = (ms: number | null): bigint => BigInt(Math.round(ms ?? 0)) * 1_000_000n;

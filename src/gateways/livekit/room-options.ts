@@ -9,10 +9,17 @@ const MAX_DEPARTURE_SECONDS = 3_600;
 const MAX_PARTICIPANTS = 10_000;
 const METADATA_MAX_BYTES = 65_536;
 
-export type RoomOptions = Partial<Pick<RoomConfiguration, "emptyTimeout" | "departureTimeout" | "maxParticipants" | "metadata">>;
+export type RoomOptions = Partial<
+  Pick<RoomConfiguration, "emptyTimeout" | "departureTimeout" | "maxParticipants" | "metadata">
+>;
 
 /** The options of a room that LiveKit's API or a token creates. In LiveKit's messages, 0 stands for the default. */
-export function roomOptionsOf({ emptyTimeout = 0, departureTimeout = 0, maxParticipants = 0, metadata = "" }: RoomOptions) {
+export function roomOptionsOf({
+  emptyTimeout = 0,
+  departureTimeout = 0,
+  maxParticipants = 0,
+  metadata = "",
+}: RoomOptions) {
   return {
     emptyTimeoutSeconds: Math.min(emptyTimeout || EMPTY_TIMEOUT_SECONDS, MAX_EMPTY_SECONDS),
     departureTimeoutSeconds: Math.min(departureTimeout || DEPARTURE_TIMEOUT_SECONDS, MAX_DEPARTURE_SECONDS),

@@ -15,7 +15,7 @@ import { participantSid, roomSid, trackSid } from "../../protocol/media/livekit-
 import type { LivekitEventType } from "../../protocol/webhook-events.ts";
 import type { SignalingCore } from "../signaling/signaling.ts";
 import type { Ingresses } from "./ingress/ingresses.ts";
-import { KINDS, LEAVE_REASONS, type LivekitDetails, participantInfo, roomInfo, trackInfo } from "./records.ts";
+import { KINDS, LEAVE_REASONS, type LivekitDetails, participantInfo, roomInfo, seconds, trackInfo } from "./records.ts";
 import { egressInfo } from "./server-api/egress-info.ts";
 import { ingressInfo } from "./server-api/ingress-service.ts";
 
@@ -45,8 +45,7 @@ export function publishWebhooks({ bus, log, now, write }: Runtime, deps: Webhook
     const { projectId, environment, roomId, at } = subject;
     bus.publish(unit, "livekitWebhook", {
       ...{ projectId, environment, at, type: event, orderKey: roomId },
-      body: (id) =>
-        new WebhookEvent({ event, id, createdAt: BigInt(Math.floor(at / 1000)), ...content }).toJsonString(),
+      body: (id) => new WebhookEvent({ event, id, createdAt: seconds(at), ...content }).toJsonString(),
     });
   }
 
@@ -65,7 +64,7 @@ export function publishWebhooks({ bus, log, now, write }: Runtime, deps: Webhook
   function departed({ sessionId, identity, joinedAt, reason, connection }: Left): ParticipantInfo {
     return new ParticipantInfo({
       ...{ sid: participantSid(sessionId), identity, state: ParticipantInfo_State.DISCONNECTED },
-      ...{ joinedAt: BigInt(Math.floor(joinedAt / 1000)), joinedAtMs: BigInt(joinedAt) },
+      ...{ joinedAt: seconds(joinedAt), joinedAtMs: BigInt(joinedAt) },
       disconnectReason: LEAVE_REASONS[reason],
       ...(connection && {
         name: connection.participantName ?? "",

@@ -114,7 +114,11 @@ const CLOUDS = { gcp: { bucket: "b" }, azure: { containerName: "c" }, aliOSS: { 
 /** Fields that are refused with `unimplemented`, each with a value. */
 const REFUSED: Refused[] = [
   {
-    ...{ message: "CreateRoomRequest", method: "RoomService/CreateRoom", body: (more) => ({ name: "refused", ...more }) },
+    ...{
+      message: "CreateRoomRequest",
+      method: "RoomService/CreateRoom",
+      body: (more) => ({ name: "refused", ...more }),
+    },
     fields: {
       ...{ roomPreset: "p", nodeId: "n", tags: { a: "b" }, egress: {}, minPlayoutDelay: 1, maxPlayoutDelay: 1 },
       ...{ syncStreams: true, replayEnabled: true },

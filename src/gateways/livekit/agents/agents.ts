@@ -6,7 +6,7 @@ import type { Tenant } from "../../../kernel/tenant.ts";
 import { foreignName } from "../../../protocol/ids.ts";
 import type { LiveRoom, RtcSession } from "../../signaling/rtc-session.ts";
 import type { SignalingCore } from "../../signaling/signaling.ts";
-import { type LivekitDetails, participantInfo, roomInfo } from "../records.ts";
+import { type LivekitDetails, nanoseconds, participantInfo, roomInfo } from "../records.ts";
 import type { SigningKeys, SignToken } from "../tokens.ts";
 import { type AssignedJob, changeState, type Dispatch, type DispatchRequest, newJob, targetsOf } from "./dispatch.ts";
 import { createRoomAgents, jobKey, type RoomAgents } from "./room-agents.ts";
@@ -103,7 +103,7 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
     if (!rooms.isCurrent(roomAgents) || !roomAgents.dispatches.has(dispatch.id)) return;
     assigned.state = "running";
     assigned.worker = accepted.worker;
-    const startedAt = BigInt(now()) * 1_000_000n;
+    const startedAt = nanoseconds(now());
     job.state = new JobState({
       ...{ status: JobStatus.JS_RUNNING, participantIdentity: identity, workerId: accepted.worker.id },
       ...{ startedAt, updatedAt: startedAt },

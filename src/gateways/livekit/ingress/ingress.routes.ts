@@ -6,6 +6,7 @@ import { iceLinks, SDP_FRAGMENT } from "../../whip/whip.routes.ts";
 import { toHttpRefusal } from "../connection.ts";
 import { bearerOf } from "../join-request.ts";
 import { HttpRefusal, TokenRefused } from "../refusals.ts";
+import { readBody } from "../request-body.ts";
 import { type Ingresses, WHIP_PATH } from "./ingresses.ts";
 
 type IngressDeps = { ingresses: Ingresses; log: Log; requireAttempt: (ipAddress: string) => void };
@@ -83,12 +84,6 @@ export function ingressRoutes({ infoOf }: Http, { ingresses, log, requireAttempt
 async function readText(request: Request, type: string): Promise<string> {
   if ((request.headers.get("content-type") ?? "").split(";")[0]?.trim() !== type)
     throw new HttpRefusal(415, `content-type must be ${type}`);
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  for await (const part of request.body ?? []) {
-    size += part.length;
-    if (size > SDP_MAX_BYTES) throw new HttpRefusal(413, `an offer has at most ${SDP_MAX_BYTES} bytes`);
-    parts.push(part);
-  }
-  return Buffer.concat(parts).toString();
+  const tooLarge = () => new HttpRefusal(413, `an offer has at most ${SDP_MAX_BYTES} bytes`);
+  return (await readBody(request, SDP_MAX_BYTES, tooLarge)).toString();
 }

@@ -8,6 +8,7 @@ import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
 import type { SessionRegistry } from "../../signaling/rtc-session.ts";
+import { refOf } from "../negotiation/negotiator.ts";
 import { FETCHER_COMMAND, type FromFetcher, type ToFetcher } from "./fetcher/messages.ts";
 import type { IngressRow } from "./ingress.store.ts";
 import { type HandedOverUrl, type Ingresses, type Source, sectionsOf, UPGRADED } from "./ingresses.ts";
@@ -44,10 +45,8 @@ export function createUrlSources(
       return registry.session(sessionId)?.site.node.remote ? answer : onLoopback(answer);
     }
     const { node } = session.site;
-    const ref = { roomId: session.room.id, participantId: session.id };
-    const { sdp: answer } = await node.negotiate({
-      ...{ ...ref, sdp, subscribe: [], publish: sectionsOf(sdp, row.settings) },
-    });
+    const publish = sectionsOf(sdp, row.settings);
+    const { sdp: answer } = await node.negotiate({ ...refOf(session), sdp, subscribe: [], publish });
     return node.remote ? answer : onLoopback(answer);
   }
 

@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 import type { Http } from "../../../kernel/http/http.ts";
 import type { Log } from "../../../kernel/log.ts";
 import { HttpRefusal } from "../refusals.ts";
+import { readBody } from "../request-body.ts";
 import { MatrixError, type MatrixRtc } from "./matrix-rtc.ts";
 
 const MAX_BODY_BYTES = 16_384;
@@ -29,7 +30,7 @@ export function matrixRoutes({ infoOf }: Http, { matrixRtc, log, requireAttempt 
         try {
           const { ip, publicUrl } = infoOf(request);
           requireAttempt(ip);
-          return JSON.stringify(await serve(await readBody(request), publicUrl));
+          return JSON.stringify(await serve(await readObject(request), publicUrl));
         } catch (error) {
           const known = asMatrixError(error);
           if (!known) log.error({ err: error, path }, "matrix: request failed");
@@ -53,16 +54,12 @@ function asMatrixError(error: unknown): MatrixError | null {
     : null;
 }
 
-async function readBody(request: Request): Promise<Record<string, unknown>> {
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  for await (const part of request.body ?? []) {
-    size += part.length;
-    if (size > MAX_BODY_BYTES) throw new MatrixError(413, "M_BAD_JSON", `a body has at most ${MAX_BODY_BYTES} bytes`);
-    parts.push(part);
-  }
+const tooLarge = () => new MatrixError(413, "M_BAD_JSON", `a body has at most ${MAX_BODY_BYTES} bytes`);
+
+async function readObject(request: Request): Promise<Record<string, unknown>> {
+  const body = await readBody(request, MAX_BODY_BYTES, tooLarge);
   try {
-    const value: unknown = JSON.parse(Buffer.concat(parts).toString());
+    const value: unknown = JSON.parse(body.toString());
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
   } catch {
     // The same error as for JSON that is not an object.

@@ -24,7 +24,15 @@ import type { SessionRegistry } from "../../signaling/rtc-session.ts";
 import { egressInfo, type RequestCase, storedRequest } from "./egress-info.ts";
 import { encodingOf, isOpus, type LivekitOutputs, layoutOf, outputsOf, redact } from "./egress-request.ts";
 import type { NamedRooms } from "./named-rooms.ts";
-import { defineMethod, invalidArgument, type Method, notServed, requireFirstPage, type ServerCall, TwirpError } from "./twirp.ts";
+import {
+  defineMethod,
+  invalidArgument,
+  type Method,
+  notServed,
+  requireFirstPage,
+  type ServerCall,
+  TwirpError,
+} from "./twirp.ts";
 
 type EgressDeps = { namedRooms: NamedRooms; egresses: Egresses; registry: SessionRegistry };
 

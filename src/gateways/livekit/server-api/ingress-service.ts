@@ -26,7 +26,15 @@ import { type Ingresses, WHIP_PATH } from "../ingress/ingresses.ts";
 import { type UrlSources, withoutSecrets } from "../ingress/url-sources.ts";
 import { nanoseconds, sourceOf, trackInfo } from "../records.ts";
 import { NAME_RULE } from "../tokens.ts";
-import { defineMethod, invalidArgument, type Method, notServed, requireFirstPage, type ServerCall, TwirpError } from "./twirp.ts";
+import {
+  defineMethod,
+  invalidArgument,
+  type Method,
+  notServed,
+  requireFirstPage,
+  type ServerCall,
+  TwirpError,
+} from "./twirp.ts";
 
 type IngressDeps = { ingresses: Ingresses; urlSources: UrlSources };
 

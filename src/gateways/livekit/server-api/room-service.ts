@@ -109,7 +109,8 @@ export function createRoomService(runtime: Runtime, deps: RoomServiceDeps): Reco
     CreateRoom: defineMethod(CreateRoomRequest, async (token, request) => {
       if (token.grant.roomCreate !== true)
         throw new TwirpError("permission_denied", "the token has no roomCreate grant");
-      const { roomPreset, nodeId, tags, egress, minPlayoutDelay, maxPlayoutDelay, syncStreams, replayEnabled } = request;
+      const { roomPreset, nodeId, tags, egress, minPlayoutDelay, maxPlayoutDelay, syncStreams, replayEnabled } =
+        request;
       requireNotSet({ roomPreset, nodeId, tags, egress, minPlayoutDelay, maxPlayoutDelay, syncStreams, replayEnabled });
       requireMetadata(request.metadata);
       const wanted = request.agents.map(requestedDispatch);

@@ -9,6 +9,7 @@ import { foreignName } from "../../../protocol/ids.ts";
 import { bearerOf } from "../join-request.ts";
 import { decodeBinary, decodeJson } from "../message-reader.ts";
 import { HttpRefusal, httpRefusalOf, TokenRefused } from "../refusals.ts";
+import { readBody } from "../request-body.ts";
 import { type LivekitToken, NAME_RULE } from "../tokens.ts";
 
 type TwirpDeps = {
@@ -39,7 +40,7 @@ export const twirpRoutes = ({ infoOf }: Http, { readToken, services, log }: Twir
         if (!method) throw new TwirpError("unimplemented", `${params.service}/${params.method} is not served here`);
         requireSomeGrant(token);
         const call = { ...token, publicUrl: info.publicUrl, author: authorOfKey({ caller: token.key, info }) };
-        const answer = await method(call, await readBody(request), form);
+        const answer = await method(call, await readBody(request, MAX_BODY_BYTES, tooLarge), form);
         set.headers["content-type"] = type;
         return typeof answer === "string"
           ? answer
@@ -65,16 +66,7 @@ function requireSomeGrant({ grant }: LivekitToken): void {
   throw new TwirpError("permission_denied", "the token has no grant for the server API");
 }
 
-async function readBody(request: Request): Promise<Uint8Array> {
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  for await (const part of request.body ?? []) {
-    size += part.length;
-    if (size > MAX_BODY_BYTES) throw invalidArgument(`a body has at most ${MAX_BODY_BYTES} bytes`);
-    parts.push(part);
-  }
-  return Buffer.concat(parts);
-}
+const tooLarge = () => invalidArgument(`a body has at most ${MAX_BODY_BYTES} bytes`);
 
 const STATUSES = {
   bad_route: 404,
