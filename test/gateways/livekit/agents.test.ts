@@ -5,6 +5,7 @@ import {
   JobStatus,
   JobType,
   ParticipantInfo_Kind,
+  ParticipantPermission,
   TrackSource,
   TrackType,
   UpdateJobStatus,
@@ -65,6 +66,21 @@ test("an unnamed worker gets one job per room, joins as an agent, and is dismiss
   expect((await worker.hears("termination")).jobId).toBe(job?.id ?? "");
   expect((await agent.hears("leave")).reason).toBe(DisconnectReason.ROOM_DELETED);
   for (const one of [ann, ben, agent, worker]) one.close();
+});
+
+test("an agent has the permissions that its worker allows", async () => {
+  const allowedPermissions = new ParticipantPermission({
+    ...{ canPublish: true, canSubscribe: true, canPublishSources: [TrackSource.MICROPHONE], canUpdateMetadata: false },
+  });
+  const worker = await RawWorker.open(stage.wsUrl, await workerToken(), { agentName: "bound", allowedPermissions });
+  await stage.dispatches.createDispatch("bounds", "bound");
+  const { token } = await worker.assignment();
+  const { agent, joined } = await comes(token);
+  expect(joined.participant?.permission).toMatchObject({
+    ...{ canPublish: true, canSubscribe: true, canPublishData: false, canUpdateMetadata: false, hidden: false },
+    canPublishSources: [TrackSource.MICROPHONE],
+  });
+  for (const one of [agent, worker]) one.close();
 });
 
 test("a named agent joins only on request by API, token or room, and leaves when withdrawn", async () => {

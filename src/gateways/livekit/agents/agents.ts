@@ -1,4 +1,12 @@
-import { type Job, JobState, JobStatus, JobType, type ServerInfo, type UpdateJobStatus } from "@livekit/protocol";
+import {
+  type Job,
+  JobState,
+  JobStatus,
+  JobType,
+  type ServerInfo,
+  TrackSource,
+  type UpdateJobStatus,
+} from "@livekit/protocol";
 import type { RoomRow } from "../../../features/rooms/room.table.ts";
 import type { RtcConnectionEvent } from "../../../features/sessions/events.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
@@ -118,6 +126,8 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
       canPublish = true,
       canSubscribe = true,
       canPublishData = true,
+      canUpdateMetadata = true,
+      canPublishSources = [],
       hidden = false,
     } = registration.permissions ?? {};
     const claims = {
@@ -127,7 +137,8 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
       attributes: { ...response.participantAttributes, "lk.agent_name": registration.agentName },
       video: {
         ...{ room, roomJoin: true, agent: true, canPublish, canSubscribe, canPublishData, hidden },
-        canUpdateOwnMetadata: true,
+        canUpdateOwnMetadata: canUpdateMetadata,
+        canPublishSources: canPublishSources.map((source) => TrackSource[source].toLowerCase()),
       },
     };
     return signToken(worker.key.publicId, identity, claims, now() + AGENT_TOKEN_MS);

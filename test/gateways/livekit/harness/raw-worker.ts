@@ -3,6 +3,7 @@ import {
   AvailabilityResponse,
   type JobAssignment,
   JobType,
+  type ParticipantPermission,
   RegisterWorkerRequest,
   ServerMessage,
   UpdateWorkerStatus,
@@ -12,7 +13,12 @@ import {
 
 type Incoming = Exclude<ServerMessage["message"], { case: undefined }>;
 type Heard<T extends Incoming["case"]> = Extract<Incoming, { case: T }>["value"];
-type Options = { agentName?: string; type?: JobType; accepts?: (asked: AvailabilityRequest) => boolean };
+type Options = {
+  agentName?: string;
+  type?: JobType;
+  allowedPermissions?: ParticipantPermission;
+  accepts?: (asked: AvailabilityRequest) => boolean;
+};
 
 /** A worker of agents as LiveKit's frameworks have one, without the framework. */
 export class RawWorker {
@@ -38,14 +44,15 @@ export class RawWorker {
   }
 
   static async open(url: string, token: string, options: Options = {}): Promise<RawWorker> {
-    const { agentName = "", type = JobType.JT_ROOM, accepts = () => true } = options;
+    const { agentName = "", type = JobType.JT_ROOM, allowedPermissions, accepts = () => true } = options;
     const socket = new WebSocket(`${url}/agent`, { headers: { authorization: `Bearer ${token}` } } as never);
     const worker = new RawWorker(socket, accepts);
     await new Promise((resolve, reject) => {
       socket.onopen = resolve;
       socket.onerror = () => reject(new Error("the socket was refused"));
     });
-    worker.send({ case: "register", value: new RegisterWorkerRequest({ type, agentName, version: "1.0.0" }) });
+    const registration = { type, agentName, version: "1.0.0", ...(allowedPermissions && { allowedPermissions }) };
+    worker.send({ case: "register", value: new RegisterWorkerRequest(registration) });
     await worker.hears("register");
     return worker;
   }
