@@ -1,6 +1,8 @@
 import type { Static, TObject } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { parseJson } from "../json.ts";
+import { nearest } from "../nearest-name.ts";
+import { describeProblem, fieldOf } from "../schema-problems.ts";
 import type { Now } from "../time/clock.ts";
 import { FrameError, frameError } from "./frame-error.ts";
 
@@ -132,14 +134,16 @@ export function createFrameDecoder<Schemas extends FrameSchemas>(schemas: Schema
     if (!check) {
       return {
         kind: "invalid",
-        error: new FrameError("UNKNOWN_TYPE", `No frame is called ${quoted(type)}.`),
+        error: new FrameError(
+          "UNKNOWN_TYPE",
+          `No frame is called ${quoted(type)}.${suggestion(type, schemaOf.keys())}`,
+        ),
         id: validId,
       };
     }
     if (check.Check(value)) return { kind: "frame", frame: value as FrameOf<Schemas> };
     const problem = check.Errors(value).First();
-    const field = problem?.path.slice(1).replaceAll("/", ".") || "frame";
-    const message = `${field}: ${problem?.message ?? "is not valid"}`;
+    const message = problem ? `${fieldOf(problem) || "frame"}: ${describeProblem(problem)}` : "frame: is not valid";
     return { kind: "invalid", error: frameError("SVC_VALIDATION_FAILED", message), id: validId };
   };
 }
@@ -156,7 +160,16 @@ function parsed(text: string): unknown {
   }
 }
 
+const MAX_QUOTED = 40;
+const MAX_EDITS = 2;
+
 /** The text is shortened, so that no frame makes the server send a larger one. */
 function quoted(text: string): string {
-  return JSON.stringify(text.length > 40 ? `${text.slice(0, 40)}…` : text);
+  return JSON.stringify(text.length > MAX_QUOTED ? `${text.slice(0, MAX_QUOTED)}…` : text);
+}
+
+/** No type is longer than what is quoted, and comparing a longer one would take its time. */
+function suggestion(type: string, known: Iterable<string>): string {
+  const best = type.length > MAX_QUOTED ? undefined : nearest(type, known);
+  return best === undefined || best.distance > MAX_EDITS ? "" : ` Did you mean "${best.name}"?`;
 }

@@ -31,6 +31,20 @@ for (const [name, frames] of Object.entries(PROTOCOLS)) {
     expect(refused('{"type":"ping","id":"a"}')).toBeNull();
   });
 
+  test(`[contract 13, 15] errors of the ${name} socket say what a field accepts, and which type was probably meant`, () => {
+    const says = (frame: object) => {
+      const reading = reader()(JSON.stringify({ id: "a", ...frame }));
+      return reading.kind === "frame" ? null : reading.error.message;
+    };
+    const [field, length] = name === "chat" ? ["room", "128"] : ["connectionId", ""];
+    expect(says({ type: "room.join" })).toBe(`${field}: is required`);
+    expect(says({ type: "room.join", [field as string]: 5 })).toStartWith(`${field}: must be a text`);
+    if (length) expect(says({ type: "room.join", room: "" })).toBe("room: must be a text of 1 to 128 characters");
+    expect(says({ type: "room.jion" })).toBe('No frame is called "room.jion". Did you mean "room.join"?');
+    expect(says({ type: "something" })).toBe('No frame is called "something".');
+    expect(says({ type: "x".repeat(900) })).toBe(`No frame is called "${"x".repeat(40)}…".`);
+  });
+
   test(`[contract 13, 15] the third malformed frame ends the ${name} socket, an invalid one never does`, () => {
     const read = reader();
     const kinds = ["no", "{}", '{"type":"room.join","id":"a"}', '{"type":"x"}', "[]"].map((text) => read(text).kind);

@@ -94,6 +94,17 @@ describe("calls", () => {
     await expect(stoa.project()).rejects.toMatchObject({ code: "SVC_SHUTTING_DOWN" });
     expect(requests).toHaveLength(4);
   });
+
+  test("a server that cannot be reached is named, with the reason that is in the cause of Node's error", async () => {
+    const failed = Object.assign(new TypeError("fetch failed"), { cause: { code: "ECONNREFUSED" } });
+    const unreachable = (error: Error) =>
+      new Stoa({ url: "http://stoa.test", apiKey: "k", retries: 0, fetch: () => Promise.reject(error) }).project();
+    await expect(unreachable(failed)).rejects.toMatchObject({
+      message: "http://stoa.test does not answer: ECONNREFUSED",
+      cause: failed,
+    });
+    await expect(unreachable(new Error("odd"))).rejects.toThrow("http://stoa.test does not answer: odd");
+  });
 });
 
 describe("lists", () => {

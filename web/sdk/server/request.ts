@@ -64,7 +64,7 @@ export class HttpClient {
     for (let attempt = 0; ; attempt++) {
       const last = attempt >= this.#retries;
       const response = await this.#fetchOnce(path, init).catch(async (error: unknown) => {
-        if (last) throw error;
+        if (last) throw unreachable(this.#base, error);
         await wait(backoffMs(attempt));
         return null;
       });
@@ -93,6 +93,13 @@ export class HttpClient {
   #fetchOnce(path: string, init: RequestInit): Promise<Response> {
     return this.#fetch(this.#base + path, { ...init, signal: AbortSignal.timeout(this.#timeoutMs) });
   }
+}
+
+/** `fetch failed` names neither the server nor the reason, which is in the cause of Node's error and in the code of Bun's. */
+function unreachable(base: string, error: unknown): Error {
+  const { message, code, cause } = error as Error & { code?: unknown; cause?: { code?: unknown } };
+  const reason = [cause?.code, code].find((one) => typeof one === "string") ?? message;
+  return new Error(`${base} does not answer: ${reason}`, { cause: error });
 }
 
 async function failureOf(response: Response): Promise<StoaApiError> {
