@@ -101,6 +101,8 @@ function explain(error: unknown, config: Config): unknown {
     case "ENOSPC":
     case "SQLITE_FULL":
       return new CommandFailure(`the disk of ${config.DATA_DIR} is full.`);
+    case "EEXIST":
+      return new CommandFailure(`${config.DATA_DIR} is a file. Name a folder with --data-dir.`);
     case "EACCES":
     case "EPERM":
     case "EROFS":

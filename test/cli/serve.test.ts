@@ -153,6 +153,8 @@ test("[11] a data directory that cannot be made is reported in a sentence", asyn
   expect(code).toBe(1);
   expect(err).toContain("cannot be written");
   expect(err).not.toContain("    at ");
+  const named = await stoa(["serve", "--data-dir", blocked, "--port", "0"]);
+  expect([named.code, named.err]).toEqual([1, `stoa: ${blocked} is a file. Name a folder with --data-dir.\n`]);
 });
 
 test("[11] TLS_CERT and TLS_KEY serve https; a missing file is reported in a sentence", async () => {

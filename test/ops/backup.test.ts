@@ -138,7 +138,13 @@ test("[11] a damaged backup is refused, and nothing is changed", async () => {
     expect([what, code, err]).toEqual([what, 1, expect.stringContaining(reason)]);
     expect(err).not.toContain("    at ");
   }
-  expect((await stoa(["restore", join(work, "absent.tar"), "--data-dir", dataDir])).code).toBe(1);
+  const absent = await stoa(["restore", join(work, "absent.tar"), "--data-dir", join(work, "none")]);
+  expect([absent.code, absent.out, absent.err]).toEqual([
+    1,
+    "",
+    `stoa: there is no file ${join(work, "absent.tar")}\n`,
+  ]);
+  expect(existsSync(join(work, "none"))).toBe(false);
   expect(await $`find ${dataDir} -type f -exec sha256sum {} +`.text()).toBe(before);
 }, 60_000);
 

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { resolve } from "node:path";
 import { Command } from "commander";
 import { addConfigOptions, configFrom } from "../config-options.ts";
+import { CommandFailure } from "../failure.ts";
 import { print } from "../print.ts";
 
 const HELP = `
@@ -36,6 +37,7 @@ export function restoreCommand(argv: readonly string[]): Command {
       const file = resolve(name);
       const migrationsDir = assetFolder("migrations");
       const now = Date.now();
+      if (!existsSync(file)) throw new CommandFailure(`there is no file ${file}`);
       await explainBackupFailures(async () => {
         if (options.check) {
           const folder = existsSync(dataDir) ? dataDir : tmpdir();

@@ -70,7 +70,8 @@ export function migrate(db: Db, migrations: Migration[], now: number, snapshot?:
       if (orphans.length > 0) throw new MigrationRefused(`The migration would orphan ${orphans.length} rows.`);
       client.run("COMMIT");
     } catch (error) {
-      client.run("ROLLBACK");
+      // On a full disk SQLite has rolled back by itself, and an error about that would hide the reason.
+      if (client.inTransaction) client.run("ROLLBACK");
       throw error;
     }
   } finally {

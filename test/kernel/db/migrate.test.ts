@@ -55,6 +55,12 @@ test("a migration that fails changes nothing, and the error names it", () => {
   expect(migrate(db, [first, rebuild], 3)).toEqual(["0002_rebuild"]);
 });
 
+test("an error that ends the transaction, as SQLite's for a full disk does, is the one that is reported", () => {
+  const ended = step("0001_ended", "ROLLBACK; INSERT INTO nowhere VALUES (1)");
+  expect(() => migrate(db, [ended], 1)).toThrow("Migration 0001_ended failed: no such table: nowhere");
+  expect(foreignKeys()).toBe(1);
+});
+
 test("a migration that would orphan rows is refused", () => {
   migrate(db, [first], 1);
   db.$client.run("INSERT INTO parent VALUES (1); INSERT INTO child VALUES (1, 1);");
