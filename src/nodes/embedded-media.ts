@@ -39,6 +39,8 @@ type ListenOptions = {
   probe?: { ufrag: string; pwd: string };
   /** The clients behind this machine's TURN relay. */
   relayed?: SharedArrayBuffer;
+  /** Whether the workers compile their code before their first call; true by default. */
+  warmUp?: boolean;
   /** Uses native code by default, if it is available. */
   fanOut?: FanOutChoice;
   /** From how many participants on a worker a room is spread over another; infinite for never. */

@@ -76,6 +76,7 @@ export async function openMedia(
       tcp: true,
       fanOut,
       maxMemoryMb,
+      warmUp: config.MEDIA_WARM_UP,
       probe,
       spreadFrom: spreadFrom(config),
       succeeds,

@@ -46,6 +46,7 @@ export async function startNodeProcess(options: NodeProcessOptions): Promise<Nod
   const starting = EmbeddedMedia.start({
     ...{ workers, port, hostname, announce, tcp: true, fanOut, log },
     maxMemoryMb: config.MEDIA_WORKER_MAX_MEMORY_MB,
+    warmUp: config.MEDIA_WARM_UP,
     spreadFrom: spreadFrom(config),
     ...(plan ? { relayed: plan.tables.udp.memory } : {}),
   });

@@ -23,6 +23,8 @@ export type WorkerSettings = {
   /** The memory that the worker may hold, in MiB. */
   maxMemoryMb?: number | undefined;
   srtpProfiles: SrtpProfile[];
+  /** Without a JIT warm-up the first calls compile the code. */
+  warmUp?: boolean | undefined;
   /** The path of the native library; undefined for the TypeScript path. */
   nativeLibrary?: string | undefined;
   /** Checks with these credentials get a response and no session, so that the port can be tested from outside. */

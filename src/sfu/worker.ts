@@ -55,7 +55,7 @@ function serve(): void {
         Atomics.store(vitals, 2, started.busyPercent ?? 0);
       }, VITALS_INTERVAL_MS);
       post({ type: "started", address: engine.address, port: engine.port, fanOut: engine.fanOut, ...engine.tuning });
-      setTimeout(warmUpEngine, WARM_UP_DELAY_MS, engine, settings, output);
+      if (settings.warmUp !== false) setTimeout(warmUpEngine, WARM_UP_DELAY_MS, engine, settings, output);
     } catch (error) {
       post({ type: "refused", message: error instanceof Error ? error.message : String(error) });
     }

@@ -11,7 +11,7 @@ const FRAME_SAMPLES = 960;
 /** Sound that comes later than this after its time is a hole in what browsers play: their buffers grow so far. */
 const BUFFER_MS = 200;
 
-const server = await startStoa();
+const server = await startStoa({ env: { MEDIA_WARM_UP: "true" } });
 const stoa = new Stoa(server);
 const mint = async (user: string) => (await stoa.mintJoin({ room: "busy", user })).rtc;
 const seat = await mint("listener");

@@ -39,13 +39,16 @@ export type RunningStoa = {
   child: Bun.Subprocess<"ignore", "pipe", "pipe">;
 };
 
+/** Servers of tests end before a warm-up has paid off; those of benches are as they are installed. */
+export const WARM_UP = { MEDIA_WARM_UP: String(process.env.NODE_ENV !== "test") };
+
 /** Starts `stoa serve` or `stoa dev` and waits until its output shows the first address. */
 export async function startStoa(
   command: readonly string[],
   options: { env?: Record<string, string>; cwd?: string } = {},
 ): Promise<RunningStoa> {
   const child = Bun.spawn([...command], {
-    env: { PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...options.env },
+    env: { PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...WARM_UP, ...options.env },
     cwd: options.cwd ?? ROOT,
     stdin: "ignore",
     stdout: "pipe",

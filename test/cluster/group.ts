@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { closeRuntime, createRuntime } from "../../src/kernel/runtime.ts";
 import { createServices } from "../../src/services.ts";
-import { PROGRAM, ROOT } from "../cli/stoa.ts";
+import { PROGRAM, ROOT, WARM_UP } from "../cli/stoa.ts";
 import type { Machine } from "../harness/namespaces.ts";
 import { testConfig } from "../harness/test-config.ts";
 
@@ -96,6 +96,7 @@ export class Group {
         HOST: machine?.address ?? "127.0.0.1",
         MEDIA_UDP_PORT: "0",
         MEDIA_WORKERS: "1",
+        ...WARM_UP,
         PUBLIC_IP: "127.0.0.1",
         STOA_SECRET: SECRET,
         ...(this.logUrl === null ? {} : { COMMIT_LOG_URL: this.logUrl }),

@@ -1,4 +1,4 @@
-import { PROGRAM } from "../cli/stoa.ts";
+import { PROGRAM, WARM_UP } from "../cli/stoa.ts";
 import { Member } from "../nodes/remote/member.ts";
 import { until } from "../nodes/remote/until.ts";
 import type { Group } from "./group.ts";
@@ -59,6 +59,7 @@ async function startNode(group: Group): Promise<void> {
     env: {
       PATH: process.env.PATH ?? "",
       HOME: "/nonexistent",
+      ...WARM_UP,
       SFU_REGISTRATION_SECRET: NODE_SECRET,
       LOG_LEVEL: "error",
     },

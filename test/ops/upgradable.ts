@@ -6,7 +6,8 @@ import { PROGRAM, stoa } from "../cli/stoa.ts";
 import { Member } from "../nodes/remote/member.ts";
 import { keyPath, prepareData, type Served, served } from "./served.ts";
 
-const OPTIONS = ["--media-workers", "1", "--public-ip", "127.0.0.1", "--chat-max-history-page-size", "1000"];
+const MEDIA = ["--media-workers", "1", "--media-warm-up", "true", "--public-ip", "127.0.0.1"];
+const OPTIONS = [...MEDIA, "--chat-max-history-page-size", "1000"];
 const LIMITS = ["--chat-request-rate-limit", "--signaling-max-connections-per-window"].flatMap((flag) => [
   flag,
   "100000",

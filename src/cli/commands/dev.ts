@@ -29,7 +29,7 @@ export function devCommand(argv: readonly string[]): Command {
       // Media is announced at this machine's other IP addresses too, because Firefox does not connect to 127.0.0.1
       // alone. Connecting needs credentials, which are only issued on loopback.
       const throwAway = folder === undefined ? {} : freePorts(folder, options);
-      const { config } = configFrom({ ...options, ...throwAway });
+      const { config } = configFrom({ ...options, ...throwAway, ...warmUp(options) });
       if (!isLoopback(config.HOST)) {
         throw new CommandFailure(
           `dev listens on loopback only, not on ${config.HOST}. Use \`stoa serve\` for others.`,
@@ -63,6 +63,11 @@ export function devCommand(argv: readonly string[]): Command {
 function freePorts(dataDir: string, options: Record<string, unknown>) {
   const port = options.port ?? process.env.PORT ?? "0";
   return { dataDir, port, mediaUdpPort: options.mediaUdpPort ?? process.env.MEDIA_UDP_PORT ?? "0" };
+}
+
+/** A server that a program starts, such as one of tests, mostly ends before a warm-up has paid off. */
+function warmUp({ untilStdinEnds, mediaWarmUp }: Record<string, unknown>) {
+  return untilStdinEnds === true ? { mediaWarmUp: mediaWarmUp ?? process.env.MEDIA_WARM_UP ?? "false" } : {};
 }
 
 type Info = ReturnType<typeof infoOf>;

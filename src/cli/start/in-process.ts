@@ -16,7 +16,7 @@ export async function startInProcess({ dataDir, env }: ChildOptions): Promise<Ru
   process.once("exit", remove);
   try {
     const flags = { DATA_DIR: folder, PORT: env.PORT ?? "0", MEDIA_UDP_PORT: env.MEDIA_UDP_PORT ?? "0" };
-    const { config } = loadConfig({ flags, env: { LOG_LEVEL: "warn", ...env }, file: {} });
+    const { config } = loadConfig({ flags, env: { LOG_LEVEL: "warn", MEDIA_WARM_UP: "false", ...env }, file: {} });
     const server = await start(config);
     const { apiKey, projectId } = await ensureDevData(server);
     return {

@@ -10,7 +10,7 @@ import {
   serverName,
   turnUrl,
 } from "./checks.ts";
-import { choice, integer, list, optional, secret, text } from "./variable.ts";
+import { boolean, choice, integer, list, optional, secret, text } from "./variable.ts";
 
 export const mediaVariables = {
   PUBLIC_IP: list(
@@ -42,6 +42,10 @@ export const mediaVariables = {
     "auto",
     ["auto", "off"],
     "Whether a large room is spread over several media workers: auto takes another from 100 participants on one worker, or 20 on a busy one. Also whether a room may be on several media nodes.",
+  ),
+  MEDIA_WARM_UP: boolean(
+    true,
+    "Whether a media worker without calls compiles its code three seconds after its start, so that its first calls cost half the CPU time. It takes about three seconds of CPU time, which tests that start many servers can save.",
   ),
   SFU_NODE_NAME: text("local", serverName, "Name of this media node in the fleet."),
   SFU_REGION: text("local", region, "Region of this media node."),

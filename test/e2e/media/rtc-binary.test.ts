@@ -31,7 +31,9 @@ beforeAll(async () => {
   const ports = ["--port", "0", "--media-udp-port", "0", "--public-ip", "127.0.0.1"];
   // The tests join more often than the rate limit allows.
   const limits = ["--signaling-max-connections-per-window", "1000"];
-  server = await startStoa([await buildBinary(), "dev", "--json", ...ports, ...limits, "--data-dir", dataDir]);
+  server = await startStoa([await buildBinary(), "dev", "--json", ...ports, ...limits, "--data-dir", dataDir], {
+    env: { MEDIA_WARM_UP: "true" },
+  });
   api = createApi(server.url, JSON.parse(server.out).apiKey);
   [stage, browser] = await Promise.all([openStage(api), openChromium()]);
 }, 180_000);

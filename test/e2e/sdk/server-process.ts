@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { PROGRAM } from "../../cli/stoa.ts";
+import { PROGRAM, WARM_UP } from "../../cli/stoa.ts";
 
 export type ServerProcess = DevOutput & {
   readonly pid: number;
@@ -30,6 +30,7 @@ export async function startServer(
         DATA_DIR: dataDir,
         PUBLIC_IP: "127.0.0.1",
         MEDIA_WORKERS: "1",
+        ...WARM_UP,
         LOG_LEVEL: "error",
         ...strings({ ...ports, ...settings }),
       },

@@ -2,7 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { PROGRAM, stoa } from "../../cli/stoa.ts";
+import { PROGRAM, stoa, WARM_UP } from "../../cli/stoa.ts";
 import { type Lan, openLan } from "../../harness/namespaces.ts";
 import { keyPath, prepareData } from "../../ops/served.ts";
 import { Member } from "./member.ts";
@@ -63,7 +63,13 @@ export class Fleet {
 
   run(machine: "control" | NodeName, args: string[], env: Record<string, string> = {}): Process {
     const child = Bun.spawn([...this.lan.machines[machine].prefix, ...PROGRAM, ...args], {
-      env: { PATH: process.env.PATH ?? "", HOME: "/nonexistent", SFU_REGISTRATION_SECRET: SECRET, ...env },
+      env: {
+        PATH: process.env.PATH ?? "",
+        HOME: "/nonexistent",
+        ...WARM_UP,
+        SFU_REGISTRATION_SECRET: SECRET,
+        ...env,
+      },
       stdin: "ignore",
       stdout: "pipe",
       stderr: "pipe",
