@@ -76,8 +76,14 @@ const OPERATIONS = {
   "node-keys list": async ({ nodeKeys }: Services) => nodeKeys.list(),
   "node-keys revoke": ({ nodeKeys }: Services, { write }: Runtime, { key }: Inputs["node-keys revoke"]) =>
     write((unit) => ({ revoked: nodeKeys.revoke(unit, key) })),
-  "nodes drain": ({ fleet }: Services, { write }: Runtime, { name, draining }: Inputs["nodes drain"]) =>
-    write((unit) => (draining ? fleet.drain : fleet.undrain)(unit, name, COMMAND_LINE)),
+  "nodes drain": async ({ fleet }: Services, { write }: Runtime, { name, draining }: Inputs["nodes drain"]) => {
+    const names = fleet.all().map((node) => node.name);
+    if (!names.includes(name)) {
+      const known = names.length === 0 ? "None has registered yet." : `The nodes are: ${names.join(", ")}.`;
+      throw new CommandFailure(`there is no media node ${name}. ${known}`);
+    }
+    return write((unit) => (draining ? fleet.drain : fleet.undrain)(unit, name, COMMAND_LINE));
+  },
   "nodes show": async ({ fleet }: Services, _: Runtime, { name }: Inputs["nodes show"]) =>
     fleet.present(fleet.find(name)),
 };
