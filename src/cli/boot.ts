@@ -2,15 +2,16 @@ import { existsSync } from "node:fs";
 import { ClusterRefused } from "../cluster/cluster.ts";
 import type { LeaderOptions, RunningMember } from "../cluster/member.ts";
 import type { RunningProxy } from "../cluster/proxy/proxy.ts";
+import { assetFolder } from "../kernel/assets.ts";
 import type { Config } from "../kernel/config/index.ts";
 import { SecretRefused } from "../kernel/crypto/secrets.ts";
 import { ExchangeBroken } from "../kernel/data-directory/data-exchange.ts";
-import { DataInUse } from "../kernel/data-directory/data-lock.ts";
+import { DataInUse, runningServer } from "../kernel/data-directory/data-lock.ts";
 import { SecretMismatch } from "../kernel/data-directory/installation.ts";
 import { LogRefused } from "../kernel/db/commit-log.ts";
 import { isDamage, sqliteCode } from "../kernel/db/health.ts";
 import { logPosition } from "../kernel/db/log-position.ts";
-import { MigrationRefused } from "../kernel/db/migrate.ts";
+import { MigrationRefused, pendingMigrations, readMigrations } from "../kernel/db/migrate.ts";
 import { openDatabase } from "../kernel/db/open.ts";
 import { CertificateRefused } from "../kernel/http/serving/certificate.ts";
 import { createRuntime, databasePath, type Runtime, type RuntimeOptions } from "../kernel/runtime.ts";
@@ -65,6 +66,36 @@ export function openData(config: Config): Runtime {
   } catch (error) {
     throw explain(error, config);
   }
+}
+
+/** Opens the data of a server that may be running. */
+export function openDataBesideServer(config: Config): Runtime {
+  try {
+    requireSchemaOfServer(config);
+  } catch (error) {
+    throw explain(error, config);
+  }
+  return openData(config);
+}
+
+/**
+ * A program that was installed for an upgrade must not migrate the data of the server that still runs: the upgrade itself does,
+ * once the server has let go of them.
+ */
+function requireSchemaOfServer(config: Config): void {
+  const path = databasePath(config);
+  if (!existsSync(path)) return;
+  const db = openDatabase(path, { readonly: true });
+  try {
+    if (pendingMigrations(db, readMigrations(assetFolder("migrations"))).length === 0) return;
+  } finally {
+    db.$client.close();
+  }
+  const server = runningServer(config.DATA_DIR);
+  if (server === null) return;
+  throw new CommandFailure(
+    `the server that runs on ${config.DATA_DIR} is of the earlier version ${server.version}. Upgrade it first, with \`stoa upgrade\` or a restart.`,
+  );
 }
 
 /** A database that is changed without its commit log would differ from those of the other servers. */

@@ -12,7 +12,7 @@ import { closeRuntime, databasePath } from "../kernel/runtime.ts";
 import { systemTimers } from "../kernel/time/timers.ts";
 import { ApiError } from "../protocol/errors.ts";
 import { createServices, type Services } from "../services.ts";
-import { openData } from "./boot.ts";
+import { openDataBesideServer } from "./boot.ts";
 import { CommandFailure } from "./failure.ts";
 import { type OperationInput, type OperationName, type OperationResult, type Outcome, perform } from "./operations.ts";
 
@@ -47,7 +47,7 @@ async function withServices<Result>(
   config: Config,
   work: (services: Services, runtime: Runtime) => Promise<Result>,
 ): Promise<Result> {
-  const runtime = openData({ ...config, LOG_LEVEL: "error" });
+  const runtime = openDataBesideServer({ ...config, LOG_LEVEL: "error" });
   const services = createServices(runtime);
   try {
     return await work(services, runtime);

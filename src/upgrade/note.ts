@@ -1,11 +1,12 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { writeDurably } from "../kernel/durable-file.ts";
 
 /** How the command and the running server talk: the command writes the request and waits until the server has replaced it. */
 export type UpgradeNote =
   | { state: "requested" /** Null for the program at the path of the running one. */; binary: string | null }
-  | { state: "running" }
+  /** `pid` is that of the process that is replaced. */
+  | { state: "running"; pid: number }
   | { state: "done"; pid: number; version: string }
   | { state: "failed"; reason: string };
 
@@ -22,3 +23,5 @@ export function readUpgradeNote(dataDir: string): UpgradeNote | null {
     return null;
   }
 }
+
+export const removeUpgradeNote = (dataDir: string): void => rmSync(notePath(dataDir), { force: true });

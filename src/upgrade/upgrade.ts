@@ -1,4 +1,5 @@
 /** The older process of an upgrade: it starts the newer one, hands over to it and keeps its calls until they end. */
+import { existsSync } from "node:fs";
 import type { HandedOverInputs } from "../gateways/livekit/ingress/ingresses.ts";
 import type { Config } from "../kernel/config/index.ts";
 import type { LoopbackTransport } from "../kernel/net/loopback-transport.ts";
@@ -7,7 +8,7 @@ import { VERSION } from "../kernel/version.ts";
 import type { HandedOver, RunningServer } from "../server.ts";
 import type { SharedPort } from "../sfu/transport/port-sharing/port-sharing.ts";
 import type { ToNewer, ToOlder } from "./messages.ts";
-import { readUpgradeNote, type UpgradeNote, writeUpgradeNote } from "./note.ts";
+import { readUpgradeNote, removeUpgradeNote, type UpgradeNote, writeUpgradeNote } from "./note.ts";
 import { endsWithService, setMainProcess } from "./service-manager.ts";
 
 const CHECKED_WITHIN_MS = 60_000;
@@ -40,6 +41,9 @@ export type Upgrades = {
 export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades {
   const { log } = server.runtime;
   let isRunning = false;
+  // A process that was killed during an upgrade may have had the id that this one has now.
+  const noted = readUpgradeNote(config.DATA_DIR);
+  if (noted?.state === "running" && noted.pid === process.pid) removeUpgradeNote(config.DATA_DIR);
 
   async function upgrade(): Promise<void> {
     if (process.pid === 1)
@@ -50,7 +54,7 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
       );
     const requested = readUpgradeNote(config.DATA_DIR);
     const binary = (requested?.state === "requested" ? requested.binary : null) ?? programPath();
-    writeUpgradeNote(config.DATA_DIR, { state: "running" });
+    writeUpgradeNote(config.DATA_DIR, { state: "running", pid: process.pid });
     log.info({ binary, version: VERSION }, "upgrade: starting");
     const shared = await shareAll();
     const newer = await startNewer(command(binary), shared).catch(async (error: Error) => {
@@ -75,7 +79,8 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
     try {
       writeUpgradeNote(config.DATA_DIR, outcome);
     } catch (err) {
-      log.warn({ err }, "upgrade: outcome not noted");
+      log.warn({ err, outcome }, "upgrade: outcome not noted");
+      removeUpgradeNote(config.DATA_DIR);
     }
   }
 
@@ -180,6 +185,21 @@ type Serving = {
   hasCrashed(): boolean;
 };
 
+function spawn(program: string[], ipc: (message: ToOlder) => void) {
+  const [path = ""] = program;
+  try {
+    return Bun.spawn(program, { stdio: ["ignore", "inherit", "inherit"], serialization: "json", ipc });
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === "ENOEXEC") throw new Error(`${path} is not a program for this system.`);
+    if (code === "EACCES") throw new Error(`${path} is not executable.`);
+    if (code !== "ENOENT") throw new Error(`${path} does not start: ${message}`);
+    throw new Error(
+      existsSync(path) ? `${path} needs an interpreter or a C library that is missing.` : `there is no ${path}.`,
+    );
+  }
+}
+
 /** Resolves when the process is ready to take over. */
 async function startNewer(program: string[], shared: Shared): Promise<Newer> {
   const answers: { [T in ToOlder["type"]]: PromiseWithResolvers<Extract<ToOlder, { type: T }>> } = {
@@ -187,15 +207,14 @@ async function startNewer(program: string[], shared: Shared): Promise<Newer> {
     serving: Promise.withResolvers(),
     refused: Promise.withResolvers(),
   };
-  const child = Bun.spawn(program, {
-    stdio: ["ignore", "inherit", "inherit"],
-    serialization: "json",
-    ipc: (message: ToOlder) => answers[message.type].resolve(message as never),
-  });
+  const child = spawn(program, (message) => answers[message.type].resolve(message as never));
   const send = (message: ToNewer) => child.send(message);
   const failed = Promise.race([
     answers.refused.promise.then(({ reason }) => reason),
-    child.exited.then((code) => `the newer process ended with ${child.signalCode ?? code}`),
+    child.exited.then(
+      (code) =>
+        `the newer process ended with ${child.signalCode ?? code}. The server's log has its output. A program that is not Stoa, or that is too old for upgrades, ends like this.`,
+    ),
   ]).then((reason) => {
     throw new Error(reason);
   });

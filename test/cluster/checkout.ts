@@ -7,7 +7,8 @@ import type { Load } from "./load.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 
-export type Checkout = { readonly root: string; remove(): void };
+/** `program` is an executable file that starts it. */
+export type Checkout = { readonly root: string; readonly program: string; remove(): void };
 
 /** This program as another version of it: another number, and what that version changes about the schema. */
 export function checkoutOf(version: string, migrations: Record<string, string> = {}): Checkout {
@@ -19,7 +20,10 @@ export function checkoutOf(version: string, migrations: Record<string, string> =
   for (const shared of ["node_modules", "web", "tsconfig.json"]) symlinkSync(join(ROOT, shared), join(root, shared));
   mkdirSync(join(root, "dist"), { recursive: true });
   symlinkSync(join(ROOT, "dist/web"), join(root, "dist/web"));
-  return { root, remove: () => rmSync(root, { recursive: true, force: true }) };
+  const program = join(root, "stoa");
+  const start = `exec ${process.execPath} --no-env-file ${join(root, "src/main.ts")} "$@"`;
+  writeFileSync(program, `#!/bin/sh\n${start}\n`, { mode: 0o755 });
+  return { root, program, remove: () => rmSync(root, { recursive: true, force: true }) };
 }
 
 /** As the manual says: standbys first, then the one that leads. Ends with the standby leading. */

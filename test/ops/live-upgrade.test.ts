@@ -1,7 +1,7 @@
 // runs: alone
 import { Database } from "bun:sqlite";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { chmodSync, cpSync, existsSync, readdirSync, renameSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { RtcPeer } from "../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
@@ -67,10 +67,9 @@ function program(name: string, text: string): string {
 
 /** A program from these sources with one more migration. */
 function programWith(migrations: Record<string, string>): string {
-  const { root, remove } = checkoutOf("0.3.0", migrations);
-  removals.push(remove);
-  const main = join(root, "src/main.ts");
-  return program("newer", `#!/bin/sh\nexec ${process.execPath} --no-env-file ${main} "$@"\n`);
+  const checkout = checkoutOf("0.3.0", migrations);
+  removals.push(checkout.remove);
+  return checkout.program;
 }
 
 /** Requests on four connections that stay open and on new ones, until `stop`, which returns what was refused. */
@@ -337,6 +336,75 @@ describe("stoa upgrade", () => {
     expect((await host.server.call("GET", "/healthz")).status).toBe(200);
     await ben.receives();
     expect(ben.of("bye")).toEqual([]);
+  });
+
+  test("says what is wrong with a path at which there is no program that can be started", async () => {
+    await start();
+    const { pid } = note();
+    const file = (name: string, text: string, mode: number) => {
+      writeFileSync(join(work, name), text, { mode });
+      return join(work, name);
+    };
+    const wrong = [
+      [join(work, "nothing"), 2, "there is no PATH."],
+      [work, 2, "PATH is not a file."],
+      [file("notes", "some notes\n", 0o644), 2, "PATH is not executable. Make it executable with chmod +x."],
+      [file("text", "some text\n", 0o755), 1, "the server was not upgraded: PATH is not a program for this system."],
+      [
+        file("script", "#!/nowhere/sh\n", 0o755),
+        1,
+        "the server was not upgraded: PATH needs an interpreter or a C library that is missing.",
+      ],
+    ] as const;
+    for (const [path, code, message] of wrong) {
+      const err = `stoa: ${message.replace("PATH", path)}\n`;
+      expect(await upgrade("--binary", path)).toEqual({ code, out: "", err });
+    }
+    expect(note().pid).toBe(pid);
+    expect((await host.server.call("GET", "/healthz")).status).toBe(200);
+  });
+
+  test("refuses a second upgrade while one is under way", async () => {
+    await start();
+    const pidFile = join(work, "waits.pid");
+    const waits = program(
+      "waits",
+      `#!${process.execPath}\nawait Bun.write("${pidFile}", String(process.pid));\nsetInterval(() => {}, 1_000);\n`,
+    );
+    const first = upgrade("--binary", waits);
+    await until(() => existsSync(pidFile) && Number(readFileSync(pidFile, "utf8")) > 0);
+    const err = "stoa: the server is being upgraded already. Wait until that is over.\n";
+    expect(await upgrade()).toEqual({ code: 1, out: "", err });
+    process.kill(Number(readFileSync(pidFile, "utf8")), "SIGKILL");
+    expect(await first).toMatchObject({ code: 1, err: expect.stringContaining("ended with SIGKILL") });
+    expect(await upgrade()).toMatchObject({ code: 0, err: "" });
+  });
+
+  test("commands of a newer program do not migrate the data of the server that runs, before or without an upgrade", async () => {
+    await start();
+    const newer = programWith({ "9999_next": "CREATE TABLE next (id TEXT PRIMARY KEY) STRICT;\n" });
+    const run = async (...args: string[]) => {
+      const child = Bun.spawn([newer, ...args, "--data-dir", host.dataDir], { stdout: "pipe", stderr: "pipe" });
+      const [code, err] = await Promise.all([child.exited, new Response(child.stderr).text()]);
+      return { code, err };
+    };
+    for (const command of [["keys", "list"], ["drain", "local"], ["migrate"]]) {
+      const { code, err } = await run(...command);
+      expect({ code, err }).toEqual({
+        code: 1,
+        err: expect.stringMatching(/^stoa: the server that runs on .* Upgrade it/),
+      });
+    }
+    expect((await stoa(["keys", "list", "--data-dir", host.dataDir])).code).toBe(0);
+    expect(await upgrade("--binary", newer)).toMatchObject({ code: 0, err: "" });
+    expect(await run("keys", "list")).toEqual({ code: 0, err: "" });
+    const earlier = await stoa(["keys", "list", "--data-dir", host.dataDir]);
+    expect(earlier).toMatchObject({ code: 1, err: expect.stringContaining("written by a newer Stoa") });
+    expect(await upgrade("--binary", programWith({}))).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("the server was not upgraded: The database was written by a newer Stoa"),
+    });
+    expect((await host.server.call("GET", "/healthz")).status).toBe(200);
   });
 
   test("serves with the earlier version again when the new program fails after it got the data", async () => {

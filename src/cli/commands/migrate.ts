@@ -15,10 +15,10 @@ export function migrateCommand(argv: readonly string[]): Command {
           "servers that share a commit log migrate by themselves: the first of a version to lead does.",
         );
       }
-      const { openData } = await import("../boot.ts");
+      const { openDataBesideServer } = await import("../boot.ts");
       const { closeRuntime } = await import("../../kernel/runtime.ts");
       if (options.compact) await compact(config);
-      else await closeRuntime(openData(config));
+      else await closeRuntime(openDataBesideServer(config));
       print("The database is up to date.");
     });
   return addConfigOptions(migrate, argv, ["DATA_DIR"]);

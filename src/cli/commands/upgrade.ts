@@ -1,4 +1,4 @@
-import { realpathSync } from "node:fs";
+import { accessSync, constants, realpathSync, statSync } from "node:fs";
 import { Command } from "commander";
 import type { Config } from "../../kernel/config/index.ts";
 import { isRunning, runningServer } from "../../kernel/data-directory/data-lock.ts";
@@ -21,14 +21,24 @@ export function upgradeCommand(argv: readonly string[]): Command {
     .addHelpText("after", HELP)
     .action(async (options) => {
       const { config } = configFrom(options);
+      requireAccess(config);
       const { pid, version } = requireRunning(config);
       const binary = options.binary === undefined ? null : realProgram(options.binary);
-      writeUpgradeNote(config.DATA_DIR, { state: "requested", binary });
-      process.kill(pid, "SIGUSR2");
+      request(config, pid, binary);
       const after = await outcome(config.DATA_DIR, pid);
       print(`upgraded from ${version} to ${after.version}, process ${after.pid}`);
     });
   return addConfigOptions(upgrade, argv, ["DATA_DIR"]);
+}
+
+/** To any other user a server looks as if it did not run. */
+function requireAccess({ DATA_DIR }: Config): void {
+  try {
+    accessSync(DATA_DIR, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EACCES")
+      throw new CommandFailure(`${DATA_DIR} belongs to another user: run the command as the user who runs the server.`);
+  }
 }
 
 function requireRunning({ DATA_DIR }: Config): { pid: number; version: string } {
@@ -48,18 +58,40 @@ function requireRunning({ DATA_DIR }: Config): { pid: number; version: string } 
 }
 
 function realProgram(path: string): string {
+  let program: string;
   try {
-    return realpathSync(path);
+    program = realpathSync(path);
   } catch {
     throw new CommandFailure(`there is no ${path}.`, true);
   }
+  if (!statSync(program).isFile()) throw new CommandFailure(`${path} is not a file.`, true);
+  try {
+    accessSync(program, constants.X_OK);
+  } catch {
+    throw new CommandFailure(`${path} is not executable. Make it executable with chmod +x.`, true);
+  }
+  return program;
+}
+
+function request({ DATA_DIR }: Config, pid: number, binary: string | null): void {
+  const note = readUpgradeNote(DATA_DIR);
+  if (note?.state === "running" && note.pid === pid)
+    throw new CommandFailure("the server is being upgraded already. Wait until that is over.");
+  try {
+    writeUpgradeNote(DATA_DIR, { state: "requested", binary });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
+    throw new CommandFailure(`the disk of ${DATA_DIR} is full.`);
+  }
+  process.kill(pid, "SIGUSR2");
 }
 
 async function outcome(dataDir: string, pid: number): Promise<{ pid: number; version: string }> {
   for (;;) {
     const note = readUpgradeNote(dataDir);
-    if (note?.state === "done") return note;
-    if (note?.state === "failed") throw new CommandFailure(`the server was not upgraded: ${note.reason}`);
+    if (note === null) throw new CommandFailure("the server could not write down the outcome; its log says more.");
+    if (note.state === "done") return note;
+    if (note.state === "failed") throw new CommandFailure(`the server was not upgraded: ${note.reason}`);
     if (!isRunning(pid)) throw new CommandFailure("the server ended before it was upgraded; its log says why.");
     await Bun.sleep(CHECK_EVERY_MS);
   }
