@@ -105,6 +105,27 @@ function requests(conversation: string, token: string, url = host.server.url) {
   };
 }
 
+/** Requests of a chat user in a conversation of their own. */
+async function chatting() {
+  const chat = await host.server.conversation("open", "alice");
+  const { body: token } = await host.server.call("POST", "/v1/chat/tokens", { userId: "alice" });
+  const load = requests(chat, token.token);
+  await until(() => load.posted.length > 20);
+  return load;
+}
+
+/** Requests go on; none was refused, and the database holds exactly what was answered. */
+async function expectComplete(load: ReturnType<typeof requests>): Promise<void> {
+  const posted = load.posted.length;
+  await until(() => load.posted.length > posted + 20);
+  expect((await load.stop()).slice(0, 3)).toEqual([]);
+  const db = new Database(join(host.dataDir, "stoa.db"), { readonly: true });
+  const texts = db.query<{ text: string }, []>("SELECT text FROM messages").all();
+  expect(texts.map(({ text }) => text).sort()).toEqual([...load.posted].sort());
+  expect(db.query("PRAGMA integrity_check").get()).toEqual({ integrity_check: "ok" });
+  db.close();
+}
+
 describe("stoa upgrade", () => {
   afterEach(() => host.end());
 
@@ -328,6 +349,7 @@ describe("stoa upgrade", () => {
   test.each(Object.entries(PROGRAMS))("goes on as before with a program that %s", async (name, text) => {
     await start();
     const { ben } = await call();
+    const load = await chatting();
     const { pid } = note();
     const { code, err } = await upgrade("--binary", program(name, text));
     expect(code).toBe(1);
@@ -336,6 +358,7 @@ describe("stoa upgrade", () => {
     expect((await host.server.call("GET", "/healthz")).status).toBe(200);
     await ben.receives();
     expect(ben.of("bye")).toEqual([]);
+    await expectComplete(load);
   });
 
   test("says what is wrong with a path at which there is no program that can be started", async () => {
@@ -410,6 +433,7 @@ describe("stoa upgrade", () => {
   test("serves with the earlier version again when the new program fails after it got the data", async () => {
     await start();
     const { roomId, ben } = await call();
+    const load = await chatting();
     const older = note().pid;
     const { code, err } = await upgrade("--binary", program("fails late", FAILS_LATE));
     expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining("the newer process ended with 3") });
@@ -417,29 +441,22 @@ describe("stoa upgrade", () => {
     expect(await ben.resume()).toMatchObject({ mode: "resumed", serverName: `local.${older}` });
     await ben.receives();
     expect((await host.server.call("GET", `/v1/rooms/${roomId}`)).status).toBe(200);
+    await expectComplete(load);
   });
 
   test("serves with the earlier version and all data when a migration of the new program fails", async () => {
     await start();
     const { ben } = await call();
-    const chat = await host.server.conversation("open", "alice");
-    const { body: token } = await host.server.call("POST", "/v1/chat/tokens", { userId: "alice" });
-    const load = requests(chat, token.token);
-    await until(() => load.posted.length > 20);
+    const load = await chatting();
     const older = note().pid;
     const { code, err } = await upgrade("--binary", programWith({ "9999_broken": BROKEN_MIGRATION }));
     expect(code).toBe(1);
     expect(err).toContain("the server was not upgraded: Migration 9999_broken failed: NOT NULL constraint failed");
     expect(await ben.resume()).toMatchObject({ mode: "resumed", serverName: `local.${older}` });
     await ben.receives();
-    const posted = load.posted.length;
-    await until(() => load.posted.length > posted + 20);
-    expect((await load.stop()).slice(0, 3)).toEqual([]);
+    await expectComplete(load);
     const db = new Database(join(host.dataDir, "stoa.db"), { readonly: true });
-    const texts = db.query<{ text: string }, []>("SELECT text FROM messages").all();
-    expect(texts.map(({ text }) => text).sort()).toEqual([...load.posted].sort());
     expect(db.query("SELECT name FROM sqlite_schema WHERE name = 'half_done'").all()).toEqual([]);
-    expect(db.query("PRAGMA integrity_check").get()).toEqual({ integrity_check: "ok" });
     db.close();
     // The copy that was made before the migration is another chance to get back.
     expect(readdirSync(host.dataDir).filter((name) => name.startsWith("before-migration-"))).toHaveLength(1);
