@@ -13,6 +13,7 @@ import {
   type MediaNode,
   type RoomSnapshot,
 } from "../protocol/media-node.ts";
+import { clockAhead } from "../sfu/ticker.ts";
 import type { NodeRecordings } from "./node-recordings.ts";
 import {
   type FromNode,
@@ -46,6 +47,8 @@ type NodeServerParts = {
   records?: Iterable<[roomId: string, Map<string, string>]>;
   /** Events about recordings from before, which the first control plane gets, too. */
   missed?: ReplayRing;
+  /** The clock that stamps recorded media: the engine's, which goes on evenly when the clock of the machine is set. */
+  clock?: () => number;
 };
 
 export const newRing = () => createReplayRing(NODE_RING_FRAMES, { keptCharacters: NODE_RING_CHARACTERS });
@@ -53,7 +56,14 @@ export const newRing = () => createReplayRing(NODE_RING_FRAMES, { keptCharacters
 export function createNodeServer(
   node: MediaNode,
   log: Log,
-  { media, recordings, links, records: present = [], missed = newRing() }: NodeServerParts = {},
+  {
+    media,
+    recordings,
+    links,
+    records: present = [],
+    missed = newRing(),
+    clock = clockAhead({ ms: 0 }),
+  }: NodeServerParts = {},
 ): NodeServer {
   const records: ParticipantRecords = new Map();
   for (const [roomId, room] of present) records.set(roomId, room);
@@ -153,7 +163,7 @@ export function createNodeServer(
       socket.close(CLOSE_MALFORMED, "not JSON");
       return;
     }
-    if (frame.type === "ping") send(socket, { type: "pong" });
+    if (frame.type === "ping") send(socket, { type: "pong", sentAtMs: frame.sentAtMs, clockMs: clock() });
     else if (frame.type === "call" && frame.id > lastCall) {
       lastCall = frame.id;
       void perform(frame);

@@ -1,7 +1,9 @@
 /** The WebSocket to a media node on another machine, with reconnection and liveness checks. */
 import type { Log } from "../kernel/log.ts";
+import { systemNow } from "../kernel/time/clock.ts";
 import { every, type Timers } from "../kernel/time/timers.ts";
 import type { NodeFrame } from "../protocol/media/node-messages.ts";
+import { ClockOffset } from "./clock-offset.ts";
 import { NodeFrameQueue } from "./node-frame-queue.ts";
 import { MALFORMED, type NodeReader } from "./node-reader.ts";
 import { LAST_SEQ_HEADER, NODE_SOCKET_PATH, SESSION_HEADER, TERM_HEADER, type ToNode } from "./remote-protocol.ts";
@@ -32,6 +34,8 @@ export type RemoteLink = {
   send(frame: ToNode): void;
   /** How long ago the last frame came. */
   readonly silentMs: number;
+  /** How far the node's clock is ahead of ours. */
+  readonly clockOffsetMs: number;
   close(): void;
 };
 
@@ -57,6 +61,7 @@ export function openRemoteLink(deps: RemoteLinkDeps): RemoteLink {
   let closed = false;
   let cancelDial = () => {};
   const frames = new NodeFrameQueue({ timers });
+  const clockOffset = new ClockOffset();
 
   function dial(): void {
     const { id, lastSeq } = deps.session();
@@ -85,6 +90,9 @@ export function openRemoteLink(deps: RemoteLinkDeps): RemoteLink {
         failures = 0;
         problem = null;
         log.info({ serverName, resumed: frame.resumed }, "media node: connected");
+        ping();
+      } else if (frame.type === "pong" && frame.sentAtMs !== undefined && frame.clockMs !== undefined) {
+        clockOffset.add({ sentAtMs: frame.sentAtMs, receivedAtMs: systemNow(), answeredAtMs: frame.clockMs });
       }
       deps.onFrame(frame);
     };
@@ -149,10 +157,14 @@ export function openRemoteLink(deps: RemoteLinkDeps): RemoteLink {
     problem = found;
   }
 
+  function ping(): void {
+    socket?.send(JSON.stringify({ type: "ping", sentAtMs: systemNow() } satisfies ToNode));
+  }
+
   const cancelPings = every({ timers, log }, PING_EVERY_MS, () => {
     if (socket?.readyState !== WebSocket.OPEN) return;
     if (performance.now() - receivedAtMs > SILENT_AFTER_MS) socket.terminate();
-    else socket.send(JSON.stringify({ type: "ping" } satisfies ToNode));
+    else ping();
   });
 
   dial();
@@ -162,6 +174,9 @@ export function openRemoteLink(deps: RemoteLinkDeps): RemoteLink {
     },
     get silentMs() {
       return performance.now() - receivedAtMs;
+    },
+    get clockOffsetMs() {
+      return clockOffset.ms;
     },
     close() {
       closed = true;

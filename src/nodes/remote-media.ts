@@ -323,9 +323,11 @@ export class RemoteMedia implements MediaNode {
   unpublish = (request: MediaRequest<"unpublish">) => this.#call("unpublish", request);
   sendData = (request: MediaRequest<"sendData">) => this.#call("sendData", request);
 
+  /** The node writes times of its own clock, which may differ from ours and from those of the room's other nodes. */
   startRecording(request: MediaRequest<"startRecording">): Promise<void> {
     this.#assigned.record(request);
-    return this.#call("startRecording", request);
+    const startedAtMs = Math.round(request.startedAtMs + this.#link.clockOffsetMs);
+    return this.#call("startRecording", { ...request, startedAtMs });
   }
 
   /** The recording may have been started by an earlier process. */

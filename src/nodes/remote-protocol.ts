@@ -26,7 +26,8 @@ export const NODE_FRAME_MAX_BYTES = 64 * 1024 * 1024;
 
 /** Ids start at 1 within a session. */
 export type NodeCall = { type: "call"; id: number; method: MediaMethod; request: unknown };
-export type ToNode = NodeCall | { type: "ping" };
+/** The node returns `sentAtMs`; earlier versions of the control plane do not send it. */
+export type ToNode = NodeCall | { type: "ping"; sentAtMs?: number };
 
 export type Welcome = {
   type: "welcome";
@@ -49,7 +50,8 @@ export type NodePush =
 
 export type FromNode =
   | Welcome
-  | { type: "pong" }
+  /** `clockMs` is the time of the clock that stamps recorded media. Both are missing from nodes of earlier versions. */
+  | { type: "pong"; sentAtMs?: number; clockMs?: number }
   /** The node is about to stop, so its rooms have to move. */
   | { type: "closing" }
   | (NodePush & { seq: number });

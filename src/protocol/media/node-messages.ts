@@ -245,7 +245,7 @@ export const NODE_FRAMES = {
       }),
     ),
   }),
-  pong: event("pong", {}),
+  pong: event("pong", { sentAtMs: Type.Optional(Type.Number()), clockMs: Type.Optional(Type.Number()) }),
   closing: event("closing", {}),
   event: event("event", { seq: Seq, event: Type.Unknown() }),
   answer: event("answer", { seq: Seq, id: Count, response: Type.Optional(Type.Unknown()) }),

@@ -1,6 +1,7 @@
 import { closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fakeClock } from "../../harness/fake-clock.ts";
 import { mountSmall } from "../../ops/machine.ts";
 
 export type Answer = { status: number; body: Record<string, unknown>; headers: Headers };
@@ -180,16 +181,8 @@ export class Subject {
     return join(this.#work, "clock");
   }
 
-  /** libfaketime reads the file once a second; timers keep to the monotonic clock, as they do when a real one is set. */
+  /** Read once a second. */
   #clock(): Record<string, string> {
-    const [library] = [...new Bun.Glob("usr/lib/*/faketime/libfaketimeMT.so.1").scanSync({ cwd: "/" })];
-    if (library === undefined) throw new Error("libfaketime is not installed (Debian's package is called faketime)");
-    return {
-      LD_PRELOAD: `/${library}`,
-      FAKETIME_TIMESTAMP_FILE: this.#clockPath,
-      FAKETIME_CACHE_DURATION: "1",
-      FAKETIME_DONT_FAKE_MONOTONIC: "1",
-      NO_FAKE_STAT: "1",
-    };
+    return fakeClock({ FAKETIME_TIMESTAMP_FILE: this.#clockPath, FAKETIME_CACHE_DURATION: "1" });
   }
 }

@@ -79,9 +79,9 @@ export async function publishShow({ codec, encodings }: ShowOptions): Promise<vo
   await localParticipant.publish(microphone as MediaStreamTrack, { source: "microphone" });
 }
 
-/** Moments at which the video becomes bright, in milliseconds of the recording. */
-export function flashes(path: string, offsetMs: number): number[] {
-  const filter = ["-vf", "crop=iw/3:ih/3:10:10,scale=1:1,format=gray"];
+/** Moments at which the video, or this part of it, becomes bright, in milliseconds of the recording. */
+export function flashes(path: string, offsetMs: number, crop = "iw/3:ih/3:10:10"): number[] {
+  const filter = ["-vf", `crop=${crop},scale=1:1,format=gray`];
   const decode = ["ffmpeg", "-v", "error", "-i", path, "-fps_mode", "passthrough", ...filter, "-f", "rawvideo", "-"];
   const raw = Bun.spawnSync(decode).stdout;
   const times = media("ffprobe", "-select_streams", "v", "-show_entries", "frame=pts_time", "-of", "csv=p=0", path);

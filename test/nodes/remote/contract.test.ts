@@ -10,6 +10,7 @@ import { nodeRecordings } from "../../../src/nodes/node-recordings.ts";
 import { createNodeServer } from "../../../src/nodes/node-server.ts";
 import { serveNode } from "../../../src/nodes/node-server-http.ts";
 import { RemoteMedia } from "../../../src/nodes/remote-media.ts";
+import type { StartRecording } from "../../../src/protocol/media/recording.ts";
 import { MediaError, type MediaEvent, type MediaNode } from "../../../src/protocol/media-node.ts";
 import { RtcPeer } from "../../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
@@ -225,6 +226,24 @@ describe("[media node] the connection to a node on another machine", () => {
     const events = heard(second);
     const found = await until(() => events.find((event) => event.type === "roomsFound"));
     expect(found.rooms).toMatchObject([{ roomId: "r", participants: [{ participantId: "p1", record: "new" }] }]);
+  }, 20_000);
+
+  test("[18] a recording starts at the same moment by the node's clock, whichever time that shows", async () => {
+    const inside = await embedded();
+    const starts: number[] = [];
+    const media: MediaNode = Object.assign(inside, {
+      startRecording: async ({ startedAtMs }: StartRecording) => void starts.push(startedAtMs),
+    });
+    const aheadMs = 3_600_000;
+    const clock = () => Date.now() + aheadMs;
+    const options = { hostname: "127.0.0.1", port: 0, secret: SECRET, problem: () => null };
+    const { server } = serveNode(createNodeServer(media, log, { clock }), options);
+    cleanup.push(() => server.stop(true));
+    const remote = reach(server);
+    const recording = { roomId: "r", recordingId: "1", directory: "/nowhere", startedAtMs: 1_000, audioOnly: false };
+    await remote.openRoom({ roomId: "r" });
+    await remote.startRecording(recording);
+    expect(Math.abs((starts[0] ?? 0) - 1_000 - aheadMs)).toBeLessThan(1_000);
   }, 20_000);
 
   test("only requests with the secret are accepted, and nothing but a socket is served", async () => {

@@ -36,6 +36,8 @@ export class Fleet {
   readonly #port: number;
   readonly lan: FleetLan;
   readonly url: string;
+  /** Of the processes of the media nodes. */
+  readonly nodeEnv: Partial<Record<NodeName, Record<string, string>>> = {};
   #server: Process | null = null;
 
   static start = async (): Promise<Fleet> => Fleet.#begun(await openLan("control", "eu1", "us1", "ap1"), CONTROL_PORT);
@@ -115,7 +117,7 @@ export class Fleet {
     const { address } = this.lan.machines[name];
     const fixed = ["--host", "0.0.0.0", "--port", "0", "--media-udp-port", "0", "--media-workers", "1"];
     const who = ["--control-plane", this.url, "--sfu-node-name", name, "--public-ip", address];
-    return this.run(name, ["node", ...who, ...fixed, ...flags]);
+    return this.run(name, ["node", ...who, ...fixed, ...flags], this.nodeEnv[name]);
   }
 
   async #said({ child, out, err }: Process, word: string): Promise<void> {
