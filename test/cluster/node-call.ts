@@ -25,7 +25,7 @@ export class NodeCall {
 
   static async start(group: Group): Promise<NodeCall & { ada: Member; ben: Member }> {
     await group.balancer.found();
-    await startNode(group);
+    await startNode(group, NODE_NAME, "eu");
     const { body } = await untilDone(() => group.call("POST", "/v1/rooms", { name: "call", region: "eu" }));
     const call = new NodeCall(group, String(body.id));
     group.whenClosed(() => call.close());
@@ -52,9 +52,9 @@ export class NodeCall {
 }
 
 /** Resolves once the leader has connected to it. */
-async function startNode(group: Group): Promise<void> {
-  const where = ["--host", "127.0.0.1", "--port", "0", "--public-ip", "127.0.0.1", "--sfu-region", "eu"];
-  const media = ["--media-udp-port", "0", "--media-workers", "1", "--sfu-node-name", NODE_NAME];
+export async function startNode(group: Group, name: string, region: string): Promise<Bun.Subprocess> {
+  const where = ["--host", "127.0.0.1", "--port", "0", "--public-ip", "127.0.0.1", "--sfu-region", region];
+  const media = ["--media-udp-port", "0", "--media-workers", "1", "--sfu-node-name", name];
   const child = Bun.spawn([...PROGRAM, "node", "--control-plane", group.front, ...where, ...media], {
     env: {
       PATH: process.env.PATH ?? "",
@@ -76,4 +76,5 @@ async function startNode(group: Group): Promise<void> {
   const url = /reaches this node at (\S+)/.exec(said)?.[1];
   if (url === undefined) throw new Error(`the node does not say where it is: ${said}`);
   await until(async () => (await fetch(`${url}/readyz`, { keepalive: false })).status === 200);
+  return child;
 }

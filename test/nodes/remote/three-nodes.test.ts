@@ -1,7 +1,7 @@
 // needs: chromium python3
 /** A room on three media nodes, each on a machine of its own, 40 ms away from the others each way, on links that lose 2 %. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { bars, join, type Participant, tone } from "../../../src/rtc-client/participant/participant.ts";
+import { join, type Participant } from "../../../src/rtc-client/participant/participant.ts";
 import { RtcPeer } from "../../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
 import type * as Sdk from "../../../web/sdk/index.ts";
@@ -9,71 +9,32 @@ import { type Link, openLink } from "../../e2e/networks/link.ts";
 import { serveSite } from "../../e2e/sdk/stage.ts";
 import { openChromium } from "../../harness/browsers.ts";
 import { Fleet, type Process } from "./fleet-of-processes.ts";
+import { moreFrames, Streams } from "./streams.ts";
 import { until } from "./until.ts";
 
 const LONG = 180_000;
 const LINK = { delayMs: 40, loss: 0.02 };
 const ROUND_TRIP_MS = 2 * LINK.delayMs;
-/** Of a video of ten frames a second. */
-const FRAME_TICKS = 9_000;
 const REGIONS = { ada: "eu", ben: "us", cyd: "ap" } as const;
 type Name = keyof typeof REGIONS;
 const NAMES = Object.keys(REGIONS) as Name[];
-
-/** What a participant gets of one other. */
-class Stream {
-  samples = 0;
-  timestamps: number[] = [];
-  longestGapMs = 0;
-  #frameAt: number | null = null;
-
-  frame(timestamp: number): void {
-    const now = performance.now();
-    this.longestGapMs = Math.max(this.longestGapMs, now - (this.#frameAt ?? now));
-    this.#frameAt = now;
-    this.timestamps.push(timestamp);
-  }
-
-  /** Frames that never came, among those since `from`. */
-  missing(from: number): number {
-    const seen = this.timestamps.slice(from);
-    return Math.round(((seen.at(-1) ?? 0) - (seen[0] ?? 0)) / FRAME_TICKS) + 1 - new Set(seen).size;
-  }
-}
 
 let fleet: Fleet;
 let nodes: Record<"eu1" | "us1" | "ap1", Process>;
 let roomId: string;
 const links: Link[] = [];
 const people = {} as Record<Name, Participant>;
-const streams = new Map<string, Stream>();
+const streams = new Streams();
 const stops: (() => unknown)[] = [];
 
-function streamOf(watcher: string, publisher: string): Stream {
-  const key = `${watcher} ${publisher}`;
-  const stream = streams.get(key) ?? new Stream();
-  streams.set(key, stream);
-  return stream;
-}
-
-const pairs = (names: readonly Name[]) =>
-  names.flatMap((watcher) => names.filter((one) => one !== watcher).map((publisher) => streamOf(watcher, publisher)));
-
-async function moreFrames(of: readonly Stream[], count: number): Promise<void> {
-  const before = of.map(({ timestamps }) => timestamps.length);
-  await until(() => of.every(({ timestamps }, n) => timestamps.length >= (before[n] ?? 0) + count));
-}
+const streamOf = (watcher: string, publisher: string) => streams.of(watcher, publisher);
+const pairs = (names: readonly Name[]) => streams.among(names);
 
 async function enter(name: Name): Promise<void> {
   const person = await join(fleet.url, await fleet.mint(roomId, name, REGIONS[name]));
   people[name] = person;
   stops.push(() => person.close());
-  person.on("video", ({ identity, timestamp }) => streamOf(name, identity).frame(timestamp));
-  person.on("audio", ({ identity, samples }) => {
-    streamOf(name, identity).samples += samples.length;
-  });
-  await person.publishAudio(tone({ hz: 440 }), { sampleRate: 48_000, channels: 1 });
-  await person.publishVideo(bars());
+  await streams.exchange(name, person);
 }
 
 const sites = async () =>
