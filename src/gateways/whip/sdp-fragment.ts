@@ -1,4 +1,4 @@
-/** The ICE fields of an SDP fragment (RFC 8840), with which WHIP clients trickle candidates and restart ICE; and offers. */
+/** The SDP of WHIP: fragments (RFC 8840), with which clients trickle candidates and restart ICE, offers and answers. */
 type IceCredentials = { ufrag: string; pwd: string };
 
 /** The credentials of a fragment; null for a fragment with candidates only, undefined if the text is not a fragment. */
@@ -22,6 +22,29 @@ export function oneWayOffer(offer: string, direction: "sendonly" | "recvonly"): 
 }
 
 const ONE_WAY = /^a=(?:sendonly|recvonly|inactive)\r?$/m;
+
+/**
+ * The first section, as `audio section 0`, that the client sends and the server does not receive.
+ * WHIP refuses such an offer as a whole, so that nobody believes to send what nobody gets (RFC 9725 §4.4.3).
+ */
+export function firstNotReceived(offer: string, answer: string): string | null {
+  const answered = sectionsOf(answer);
+  for (const [i, offered] of sectionsOf(offer).entries()) {
+    const [, kind, port] = /^m=(\S+) (\d+)/.exec(offered) ?? [];
+    const isDisabled = port === "0" && !/^a=bundle-only\r?$/m.test(offered);
+    const isSent = !isDisabled && !/^a=(?:inactive|recvonly)\r?$/m.test(offered);
+    if ((kind !== "audio" && kind !== "video") || !isSent) continue;
+    if (answered[i] !== undefined && !/^a=recvonly\r?$/m.test(answered[i])) return `${kind} section ${i}`;
+  }
+  return null;
+}
+
+const sectionsOf = (sdp: string): string[] => sdp.split(/^(?=m=)/m).slice(1);
+
+/** RTCP has no port of its own. RFC 9725 §4.4.1 requires the attribute that says so in every section, offered or not. */
+export function withExclusiveMux(answer: string): string {
+  return answer.replaceAll("a=rtcp-mux\r\n", "a=rtcp-mux\r\na=rtcp-mux-only\r\n");
+}
 
 /** The same offer for a new ICE session. Clients are found by their connectivity checks, so candidates are not needed. */
 export function restartOffer(offer: string, { ufrag, pwd }: IceCredentials): string {

@@ -52,23 +52,20 @@ export const whipRoutes = ({ guards }: Http, whip: Whip) => {
         },
       ),
     );
-    // RFC 9725 §4.1: neither has a representation, and a GET succeeds without content.
-    for (const path of [`/${kind}/:roomId`, `/${kind}/:roomId/:sessionId`])
-      routes.get(path, () => new Response(null, { status: 204 }), { detail: { hide: true } });
-    routes.options(
-      `/${kind}/:roomId`,
-      ({ set }) => {
-        set.status = 204;
-        set.headers["accept-post"] = "application/sdp";
-      },
-      { detail: { hide: true } },
-    );
+    // RFC 9725 §4.1: neither has a representation, and a GET succeeds without content. A HEAD is answered alike: by status and type
+    // players recognize an endpoint.
+    const endpoint = { headers: { "accept-post": "application/sdp", "content-type": "application/sdp" } };
+    const hidden = { detail: { hide: true } };
+    routes
+      .get(`/${kind}/:roomId`, () => new Response(null, endpoint), hidden)
+      .options(`/${kind}/:roomId`, () => new Response(null, endpoint), hidden)
+      .get(`/${kind}/:roomId/:sessionId`, () => new Response(null, { status: 204 }), hidden);
     routes.use(
       new Elysia().use(guards.rtcTokenAnyAge).patch(
         `/${kind}/:roomId/:sessionId`,
-        async ({ caller, params, body, request, set }) => {
+        async ({ caller, info, params, body, request, set }) => {
           const ifMatch = request.headers.get("if-match");
-          const restarted = await whip.patch(kind, caller, params, { fragment: body, ifMatch });
+          const restarted = await whip.patch(kind, caller, params, { fragment: body, ifMatch, ipAddress: info.ip });
           if (restarted === null) {
             set.status = 204;
             return;
@@ -86,6 +83,7 @@ export const whipRoutes = ({ guards }: Http, whip: Whip) => {
               "SVC_PRECONDITION_REQUIRED",
               "SVC_PAYLOAD_TOO_LARGE",
               "SVC_UNSUPPORTED_MEDIA_TYPE",
+              "SVC_RATE_LIMITED",
             ],
             undefined,
             { 200: SDP_FRAGMENT, 204: null },

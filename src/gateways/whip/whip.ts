@@ -10,7 +10,14 @@ import type { Membership } from "../signaling/membership.ts";
 import type { PublisherLimit } from "../signaling/publisher-limit.ts";
 import { Refusal } from "../signaling/refusal.ts";
 import type { Client, RtcSession, SessionRegistry } from "../signaling/rtc-session.ts";
-import { oneWayOffer, readFragment, restartOffer, writeFragment } from "./sdp-fragment.ts";
+import {
+  firstNotReceived,
+  oneWayOffer,
+  readFragment,
+  restartOffer,
+  withExclusiveMux,
+  writeFragment,
+} from "./sdp-fragment.ts";
 
 /** A WHIP client only sends, a WHEP client only receives. */
 export type WhipKind = "whip" | "whep";
@@ -87,7 +94,13 @@ export function createWhip(
         try {
           publisherLimit.take(session, kind === "whip");
           const answer = await negotiate(kind, session, offer, { publish });
-          return { sessionId: session.id, sdp: answer, etag, iceServers: join.iceServersOf(session) };
+          const missing = kind === "whip" ? firstNotReceived(offer, answer) : null;
+          if (missing !== null) {
+            const reason = `${missing} names no codec that this server takes`;
+            throw new ApiError("SVC_VALIDATION_FAILED", `The offer cannot be answered: ${reason}.`);
+          }
+          const iceServers = join.iceServersOf(session);
+          return { sessionId: session.id, sdp: withExclusiveMux(answer), etag, iceServers };
         } catch (error) {
           membership.leave(session, "failed");
           throw error;
@@ -105,7 +118,7 @@ export function createWhip(
       kind: WhipKind,
       caller: RtcTokenCaller,
       { roomId, sessionId }: { roomId: string; sessionId: string },
-      { fragment, ifMatch }: { fragment: string; ifMatch: string | null },
+      { fragment, ifMatch, ipAddress }: { fragment: string; ifMatch: string | null; ipAddress: string },
     ): Promise<{ fragment: string; etag: string } | null> {
       const { session, link } = sessionOf(caller, roomId, sessionId);
       const credentials = readFragment(fragment);
@@ -115,11 +128,13 @@ export function createWhip(
       if (ifMatch === null) throw new ApiError("SVC_PRECONDITION_REQUIRED");
       const { ice } = link;
       // RFC 9725 writes the asterisk in quotation marks in its examples.
-      const matches = /^"?\*"?$/.test(ifMatch) || ifMatch === ice?.etag;
+      const matches = /^"?\*"?$/.test(ifMatch) || ifMatch.split(/\s*,\s*/).some((tag) => tag === ice?.etag);
       if (ice === null || !matches) throw new ApiError("SVC_PRECONDITION_FAILED");
       if (credentials === null || ice.offer.includes(`a=ice-ufrag:${credentials.ufrag}`)) return null;
       const offer = restartOffer(ice.offer, credentials);
       try {
+        const away = turnedAway(ipAddress);
+        if (away) throw away;
         const answer = await negotiate(kind, session, offer, { iceRestart: true });
         link.ice = { offer, etag: newEtag() };
         return { fragment: writeFragment(answer), etag: link.ice.etag };

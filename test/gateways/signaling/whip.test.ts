@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
+import { MediaError } from "../../../src/protocol/media-node.ts";
 import { type RtcServer, rtcServer, settled } from "../../harness/rtc.ts";
 
 let server: RtcServer;
@@ -35,6 +36,9 @@ describe("[10] POST /whip and /whep", () => {
       expect((await server.call("DELETE", location, { key: token })).body.code).toBe("SVC_PARTICIPANT_NOT_FOUND");
     }
     expect(server.node.peers()).toMatchObject([{ identity: "watcher" }]);
+    const { token } = await server.mint(roomId, "parameters");
+    for (const type of ["application/sdp; charset=utf-8", "Application/SDP"])
+      expect((await post("whip", roomId, token, "v=0", type)).status).toBe(201);
   });
 
   test("an offer of more than 128 KB is refused with 413 before the join", async () => {
@@ -78,6 +82,7 @@ describe("[10] POST /whip and /whep", () => {
       415,
       "SVC_UNSUPPORTED_MEDIA_TYPE",
     ]);
+    expect((await post("whip", roomId, undefined)).headers.get("www-authenticate")).toBe("Bearer");
     expect(await refused(post("whip", roomId, token, ""))).toEqual([400, "SVC_VALIDATION_FAILED"]);
     expect(await refused(post("whip", roomId, token, "nonsense"))).toEqual([400, "SVC_VALIDATION_FAILED"]);
     expect(await refused(post("whip", await server.room(), token))).toEqual([404, "SVC_ROOM_NOT_FOUND"]);
@@ -154,8 +159,8 @@ describe("[10] POST /whip and /whep", () => {
     const RESTART = "a=ice-ufrag:second\r\na=ice-pwd:abcdefghijabcdefghijab\r\n";
     const CANDIDATE = "m=video 9 X 96\r\na=mid:0\r\na=candidate:1 1 udp 1 192.0.2.1 9 typ host\r\n";
 
-    async function encoder() {
-      const roomId = await start();
+    async function encoder(overrides = {}) {
+      const roomId = await start(overrides);
       const { token } = await server.mint(roomId, "obs");
       const { headers } = await post("whip", roomId, token, OFFER);
       const location = String(headers.get("location"));
@@ -179,6 +184,8 @@ describe("[10] POST /whip and /whep", () => {
       );
       expect((await patch(CANDIDATE)).status).toBe(428);
       expect((await patch(CANDIDATE, '"another"')).status).toBe(412);
+      expect((await patch(CANDIDATE, `"another", ${etag}`)).status).toBe(204);
+      expect((await patch(CANDIDATE, `W/${etag}`)).status).toBe(412);
     });
 
     test("new credentials restart ICE and change the ETag", async () => {
@@ -192,6 +199,21 @@ describe("[10] POST /whip and /whep", () => {
       expect((await patch(CANDIDATE, etag)).status).toBe(412);
     });
 
+    test("a restart that fails, or is one too many, leaves the session as it is", async () => {
+      const { patch, etag } = await encoder({ SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 3 });
+      const { negotiate } = server.node;
+      server.node.negotiate = () => Promise.reject(new MediaError("RTC_SERVER_UNREACHABLE", "no answer"));
+      expect((await patch(RESTART, "*")).status).toBe(503);
+      server.node.negotiate = negotiate;
+      expect((await patch(CANDIDATE, etag)).status).toBe(204);
+      const { status, headers } = await patch(RESTART, "*");
+      expect(status).toBe(200);
+      const { status: refused, headers: later } = await patch(RESTART.replace("second", "third"), "*");
+      expect([refused, later.get("retry-after")]).toEqual([429, "60"]);
+      expect((await patch(CANDIDATE, String(headers.get("etag")))).status).toBe(204);
+      expect(server.node.peers()).toMatchObject([{ identity: "obs" }]);
+    });
+
     test("refuses a body that is no SDP fragment, another content type, and other tokens", async () => {
       const { roomId, patch, etag } = await encoder();
       expect((await patch("nonsense", etag)).status).toBe(400);
@@ -202,12 +224,62 @@ describe("[10] POST /whip and /whep", () => {
     });
   });
 
-  test("OPTIONS names the type of an offer", async () => {
+  test("OPTIONS names the type of an offer, a preflight too, and HEAD shows players what the address is", async () => {
     const roomId = await start();
+    const preflight = { origin: "https://player.example", "access-control-request-method": "POST" };
     for (const kind of ["whip", "whep"]) {
-      const { status, headers } = await server.call("OPTIONS", `/${kind}/${roomId}`);
-      expect([status, headers.get("accept-post"), headers.get("link")]).toEqual([204, "application/sdp", null]);
+      for (const headers of [{}, preflight]) {
+        const answer = await server.call("OPTIONS", `/${kind}/${roomId}`, { headers });
+        expect([answer.status, answer.headers.get("accept-post")]).toEqual([200, "application/sdp"]);
+        expect(answer.headers.get("link")).toBeNull();
+      }
+      const { status, headers, text } = await server.call("HEAD", `/${kind}/${roomId}`);
+      expect([status, headers.get("content-type"), text]).toEqual([200, "application/sdp", ""]);
     }
+  });
+
+  describe("answers of the media node", () => {
+    const media = (kind: string, lines: string, port = 9) => `m=${kind} ${port} UDP/TLS/RTP/SAVPF 96\r\n${lines}`;
+    const OFFER = `v=0\r\n${media("audio", "a=sendonly\r\n")}${media("video", "a=sendonly\r\n")}`;
+    const answering = (...sections: string[]) => {
+      server.node.negotiate = async () => ({ sdp: `v=0\r\n${sections.join("")}`, tracks: [] });
+    };
+
+    test("an offer is refused as a whole when a section of it would not be received", async () => {
+      const roomId = await start();
+      const { token } = await server.mint(roomId, "obs");
+      const received = media("audio", "a=recvonly\r\n");
+      for (const video of [media("video", "a=inactive\r\n", 0), media("video", "a=sendonly\r\n")]) {
+        answering(received, video);
+        const { status, body } = await post("whip", roomId, token, OFFER);
+        expect([status, body.code]).toEqual([400, "SVC_VALIDATION_FAILED"]);
+        expect(body.message).toContain("video section 1");
+        expect(server.node.peers()).toEqual([]);
+      }
+      // The client does not want what it disables, but a bundled section has no port of its own.
+      const [disabled, bundled] = [media("video", "", 0), media("video", "a=bundle-only\r\na=sendonly\r\n", 0)];
+      answering(received, media("video", "a=inactive\r\n", 0));
+      expect((await post("whip", roomId, token, `v=0\r\n${media("audio", "")}${disabled}`)).status).toBe(201);
+      expect((await post("whip", roomId, token, `v=0\r\n${media("audio", "")}${bundled}`)).status).toBe(400);
+      // A player shows what it can decode.
+      const { token: player } = await server.mint(roomId, "player");
+      answering(media("audio", "a=sendonly\r\n"), media("video", "a=inactive\r\n", 0));
+      expect((await post("whep", roomId, player, OFFER.replaceAll("sendonly", "recvonly"))).status).toBe(201);
+    });
+
+    test("every received or sent section has rtcp-mux-only", async () => {
+      const roomId = await start();
+      for (const [kind, direction] of [
+        ["whip", "recvonly"],
+        ["whep", "sendonly"],
+      ] as const) {
+        const { token } = await server.mint(roomId, kind);
+        const section = (only: string) => media("audio", `a=${direction}\r\na=rtcp-mux\r\n${only}a=rtcp-rsize\r\n`);
+        answering(section(""), section(""));
+        const { text } = await post(kind, roomId, token, OFFER);
+        expect(text).toBe(`v=0\r\n${section("a=rtcp-mux-only\r\n").repeat(2)}`);
+      }
+    });
   });
 
   test("GET of an endpoint and of a session succeeds without content, and other methods are refused", async () => {
@@ -217,8 +289,11 @@ describe("[10] POST /whip and /whep", () => {
       const location = String((await post(kind, roomId, token)).headers.get("location"));
       for (const path of [`/${kind}/${roomId}`, location]) {
         const { status, text } = await server.call("GET", path, { headers: { accept: "text/html" } });
-        expect([status, text]).toEqual([204, ""]);
-        expect((await server.call("PUT", path, { key: token })).status).toBe(405);
+        expect([status, text]).toEqual([path === location ? 204 : 200, ""]);
+        const refused = await server.call("PUT", path, { key: token });
+        expect(refused.status).toBe(405);
+        for (const method of path === location ? ["GET", "PATCH", "DELETE"] : ["GET", "OPTIONS", "POST"])
+          expect(refused.headers.get("allow")?.split(", ")).toContain(method);
       }
     }
   });
@@ -263,7 +338,7 @@ describe("[10] POST /whip and /whep", () => {
         "access-control-request-headers": "authorization,content-type",
       },
     });
-    expect(preflight.status).toBe(204);
+    expect(preflight.status).toBe(200);
     expect(preflight.headers.get("access-control-allow-origin")).toBe(origin);
     expect(preflight.headers.get("access-control-allow-methods")).toContain("POST");
     expect(preflight.headers.get("access-control-allow-headers")).toBe("authorization,content-type");
@@ -273,6 +348,12 @@ describe("[10] POST /whip and /whep", () => {
       headers: { origin, "content-type": "application/sdp" },
     });
     expect(headers.get("access-control-allow-origin")).toBe(origin);
-    expect(headers.get("access-control-expose-headers")).toMatch(/location.*etag, accept-patch/);
+    expect(headers.get("access-control-expose-headers")).toMatch(/link, location.*etag, accept-patch/);
+    const session = await server.call("OPTIONS", String(headers.get("location")), {
+      headers: { origin, "access-control-request-method": "PATCH", "access-control-request-headers": "if-match" },
+    });
+    expect(session.status).toBe(204);
+    expect(session.headers.get("access-control-allow-methods")).toMatch(/PATCH.*DELETE/);
+    expect(session.headers.get("access-control-allow-headers")).toBe("if-match");
   });
 });

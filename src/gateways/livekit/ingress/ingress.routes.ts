@@ -59,7 +59,8 @@ export function ingressRoutes({ infoOf }: Http, { ingresses, log, requireAttempt
         answering(set, async () => {
           const readFragment = () => readText(request, SDP_FRAGMENT);
           const ifMatch = request.headers.get("if-match");
-          const restarted = await ingresses.patch(ingressId, resourceId, readFragment, ifMatch);
+          const { ip: ipAddress } = infoOf(request);
+          const restarted = await ingresses.patch(ingressId, resourceId, readFragment, { ifMatch, ipAddress });
           if (restarted === null) {
             set.status = 204;
             return "";

@@ -213,11 +213,16 @@ export function createIngresses(runtime: Runtime, { apiKeys, registry, whip, cal
       return { ...(await begin(row, offer, client)), ingressId: row.id };
     },
 
-    async patch(id: string, resourceId: string, readFragment: () => Promise<string>, ifMatch: string | null) {
+    async patch(
+      id: string,
+      resourceId: string,
+      readFragment: () => Promise<string>,
+      { ifMatch, ipAddress }: { ifMatch: string | null; ipAddress: string },
+    ) {
       resource(id, resourceId);
       const fragment = await readFragment();
       const { caller, sessionId } = resource(id, resourceId);
-      return whip.patch("whip", caller, { roomId: caller.roomId, sessionId }, { fragment, ifMatch });
+      return whip.patch("whip", caller, { roomId: caller.roomId, sessionId }, { fragment, ifMatch, ipAddress });
     },
 
     end(id: string, resourceId: string): void {
