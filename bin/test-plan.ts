@@ -19,7 +19,7 @@ type Kind = {
   alone?: true;
   /** Waits for most of its time, for leases, resume windows or certificates: runs as a third, beside two that compute. */
   waits?: true;
-  /** Drives a browser: at most one such folder runs at a time, as two cores bear no more. */
+  /** Drives a browser: one such folder runs beside others, and two once those are done, as two cores bear no more. */
   browser?: true;
   /**
    * Adds interfaces to the machine's network, so it runs in a network namespace of its own: a browser aborts every request

@@ -22,25 +22,43 @@ const ROOT = join(import.meta.dir, "..");
 const ENVIRONMENT = { ...process.env, NO_COLOR: "1", PATH: `${join(ROOT, "bin")}:${process.env.PATH}` };
 /** How long each folder took the last time: the longest begin, so that none is left over for the end. */
 const DURATIONS = join(ROOT, ".cache/test-durations.json");
-/** Those of a fresh clone, where they are longer than usual. */
+/** Those of a fresh clone. */
 const FIRST_DURATIONS: Record<string, number> = {
-  "gateways/livekit": 350,
-  "e2e/sdk": 250,
-  cluster: 200,
-  foreign: 200,
-  "e2e/dashboard": 150,
-  "e2e/embed": 150,
-  ops: 125,
-  "features/recordings": 100,
-  sfu: 90,
-  spec: 80,
-  "e2e (alone)": 80,
-  "web/package": 80,
-  security: 75,
-  "features/chat": 50,
-  cli: 20,
+  "gateways/livekit": 375,
+  "e2e/sdk": 260,
+  cluster: 240,
+  sfu: 225,
+  "e2e/dashboard": 195,
+  "features/recordings": 140,
+  "e2e/embed": 130,
+  security: 120,
+  "nodes/remote": 120,
+  "web/package": 115,
+  ops: 115,
+  e2e: 95,
+  "e2e/media (alone)": 75,
+  "features/chat": 70,
+  spec: 65,
+  "e2e/docs": 55,
+  "ops (alone)": 50,
+  "e2e/playground": 50,
+  "e2e/binary": 50,
+  foreign: 100,
+  "gateways/livekit (alone)": 40,
+  "rtc-client": 30,
+  "e2e/media": 30,
+  "e2e/faults (alone)": 30,
+  "e2e (alone)": 30,
+  "network/tls": 25,
+  "e2e/faults": 25,
   "web/sdk": 20,
-  "web/docs": 20,
+  "network/acme": 20,
+  "e2e/networks (alone)": 20,
+  "web/docs": 15,
+  "gateways/signaling": 15,
+  "features/sessions": 15,
+  cli: 15,
+  "features/accounts": 10,
 };
 const SLOW_TEST_MS = 180_000;
 const FAST_TEST_MS = 30_000;
@@ -107,7 +125,10 @@ await Promise.all([
     await runEach(others);
     await runEach(waiting);
   }),
-  runEach(others).then(() => runEach(waiting)),
+  runEach(others)
+    .then(() => runEach(waiting))
+    // A second browser beside the first one, now that nothing else is left.
+    .then(() => runEach(browsers)),
   runEach(waiting),
 ]);
 await runEach(alone);

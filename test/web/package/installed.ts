@@ -1,6 +1,6 @@
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { Elysia } from "elysia";
 import { buildPackage } from "../../../bin/build-package.ts";
 import { webRoutes } from "../../../src/kernel/http/serving/web-assets.ts";
@@ -20,7 +20,10 @@ export type Installed = {
 export async function installPackage(): Promise<Installed> {
   const folder = mkdtempSync(join(tmpdir(), "stoa-installed-"));
   const served = mkdtempSync(join(tmpdir(), "stoa-served-"));
-  await buildPackage(ROOT, join(served, "stoa.tgz"));
+  // `bin/test` has just built it from the same sources, beside the binary.
+  const { BUILT_STOA } = process.env;
+  if (BUILT_STOA === undefined) await buildPackage(ROOT, join(served, "stoa.tgz"));
+  else copyFileSync(join(dirname(BUILT_STOA), "web/stoa.tgz"), join(served, "stoa.tgz"));
   const app = new Elysia().use(webRoutes({ folder: served, version: "0", bucketOrigins: [] }));
   const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: app.handle });
   const url = `http://127.0.0.1:${server.port}/stoa.tgz`;
