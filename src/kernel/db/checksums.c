@@ -3,10 +3,14 @@
  * whose checksum differs, as SQLite's own extension cksumvfs does, whose format this is. A page in the write-ahead log has the
  * checksum of its frame, which SQLite verifies only after a crash.
  *
+ * It also writes the frames of a commit together. SQLite makes two system calls for each, which cost more than the copy of the
+ * page itself.
+ *
  * The declarations are those of sqlite3.h, whose layout never changes.
  */
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct sqlite3_file sqlite3_file;
@@ -66,6 +70,7 @@ enum {
 
 enum { HEADER = 100, CHECKSUM = 8, RESERVED_AT = 20, PAGE_SIZE_AT = 16, APPLICATION_AT = 68 };
 enum { WAL_HEADER = 32, FRAME_HEADER = 24 };
+enum { MAX_PAGE = 65536, MAX_PENDING = 2 * MAX_PAGE };
 enum { ATTEMPTS = 3 };
 /* Asks this layer to trust every page from now on; a number that SQLite and its other layers do not use. */
 enum { FCNTL_TRUST_PAGES = 0x53746f61 };
@@ -83,6 +88,10 @@ typedef struct {
   Methods methods;
   /* Of the write-ahead log: the database. */
   sqlite3_file *database;
+  /* Frames that are not written yet: they follow each other, and none of them ends a commit. */
+  char *pending;
+  int pendingBytes, isCommit;
+  int64_t pendingAt, end;
   int pageBytes;
   /* The first page, which says the following, was read or written. */
   int isKnown, writes, verifies;
@@ -140,7 +149,7 @@ static int isUnsealed(const void *page, int bytes) {
  * Pages that were written before the first one of a new file: SQLite writes the pages that its cache has no space for first.
  */
 static int sealEarlier(sqlite3_file *file, State *state) {
-  static _Thread_local char page[65536];
+  static _Thread_local char page[MAX_PAGE];
   int64_t size = 0;
   int rc = state->original->xFileSize(file, &size);
   for (int64_t at = state->pageBytes; rc == OK && at + state->pageBytes <= size; at += state->pageBytes) {
@@ -218,11 +227,80 @@ static int isFrameIntact(sqlite3_file *file, const void *page, int bytes, int64_
   return sum[0] == bigEndian(header + 16) && sum[1] == bigEndian(header + 20);
 }
 
+static int writePending(sqlite3_file *file) {
+  State *state = stateOf(file);
+  int bytes = state->pendingBytes;
+  state->pendingBytes = 0;
+  if (bytes == 0) return OK;
+  int rc = state->original->xWrite(file, state->pending, bytes, state->pendingAt);
+  if (rc != OK) state->end = -1;
+  return rc;
+}
+
+static void addPending(State *state, const void *data, int bytes) {
+  memcpy(state->pending + state->pendingBytes, data, bytes);
+  state->pendingBytes += bytes;
+  state->end += bytes;
+}
+
+/*
+ * The header of a frame that follows the last one waits for its page, and both wait for the end of the commit, as no other
+ * connection reads them earlier.
+ */
+static int writeLog(sqlite3_file *file, const void *data, int bytes, int64_t offset) {
+  State *state = stateOf(file);
+  int isHeader = bytes == FRAME_HEADER && offset == state->end;
+  int isPageOfHeader = state->pendingBytes > 0 && offset == state->end && isPage(bytes);
+  if (isHeader) {
+    int rc = state->pendingBytes + FRAME_HEADER + MAX_PAGE > MAX_PENDING ? writePending(file) : OK;
+    if (rc != OK) return rc;
+    if (state->pending == NULL) state->pending = malloc(MAX_PENDING);
+    if (state->pending != NULL) {
+      if (state->pendingBytes == 0) state->pendingAt = offset;
+      addPending(state, data, bytes);
+      state->isCommit = bigEndian((const uint8_t *)data + 4) != 0;
+      return OK;
+    }
+  } else if (isPageOfHeader) {
+    addPending(state, data, bytes);
+    return state->isCommit ? writePending(file) : OK;
+  }
+  int rc = writePending(file);
+  if (rc == OK) rc = state->original->xWrite(file, data, bytes, offset);
+  /* Where the next frame may follow. */
+  state->end = rc == OK && bytes != FRAME_HEADER ? offset + bytes : -1;
+  return rc;
+}
+
+static int syncLog(sqlite3_file *file, int flags) {
+  int rc = writePending(file);
+  return rc == OK ? stateOf(file)->original->xSync(file, flags) : rc;
+}
+
+static int truncateLog(sqlite3_file *file, int64_t bytes) {
+  int rc = writePending(file);
+  return rc == OK ? stateOf(file)->original->xTruncate(file, bytes) : rc;
+}
+
+static int sizeOfLog(sqlite3_file *file, int64_t *bytes) {
+  int rc = writePending(file);
+  return rc == OK ? stateOf(file)->original->xFileSize(file, bytes) : rc;
+}
+
+/* What is still pending belongs to a transaction that was not committed. */
+static int closeLog(sqlite3_file *file) {
+  State *state = stateOf(file);
+  free(state->pending);
+  return state->original->xClose(file);
+}
+
 /* A transaction may overwrite its own frames, and writes their checksums at its end. */
 static int readFrame(sqlite3_file *file, void *data, int bytes, int64_t offset) {
   State *state = stateOf(file);
   const State *database = stateOf(state->database);
-  int rc = state->original->xRead(file, data, bytes, offset);
+  int rc = writePending(file);
+  if (rc != OK) return rc;
+  rc = state->original->xRead(file, data, bytes, offset);
   int isCommitted = database->checkpoints || (database->hasLocks && !database->isWriter);
   if (rc != OK || !database->verifies || !isCommitted || !isPage(bytes)) return rc;
   return isFrameIntact(file, data, bytes, offset) ? OK : CORRUPT;
@@ -270,7 +348,13 @@ static int openFile(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
   } else if (flags & OPEN_WAL) {
     state->database = databaseOf(name);
     if (state->database->methods->xRead != readPage) return OK;
+    state->end = -1;
     state->methods.xRead = readFrame;
+    state->methods.xWrite = writeLog;
+    state->methods.xSync = syncLog;
+    state->methods.xTruncate = truncateLog;
+    state->methods.xFileSize = sizeOfLog;
+    state->methods.xClose = closeLog;
   } else return OK;
   file->methods = &state->methods;
   return OK;
