@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { assetFolder } from "./assets.ts";
 import { type Bus, createBus } from "./bus.ts";
 import type { Config } from "./config/index.ts";
-import { type Ids, randomIds } from "./crypto/ids.ts";
+import { createIds, type Ids } from "./crypto/ids.ts";
 import { createJwt, type Jwt } from "./crypto/jwt.ts";
 import { type Keyring, secretFromFile } from "./crypto/secrets.ts";
 import { finishExchange } from "./data-directory/data-exchange.ts";
@@ -131,7 +131,7 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
     sockets: createSockets(options.leading?.fence),
     now,
     timers,
-    ids: options.ids ?? randomIds(),
+    ids: options.ids ?? createIds(now),
     log,
     metrics,
     tracing,

@@ -1,4 +1,4 @@
-/** The prefixes of public ids; the rest is 24 base62 characters (24 hex for a request id). */
+/** The prefixes of public ids; the rest is 24 base62 characters, which sort by time (24 random hex for a request id). */
 export const ID_PREFIX = {
   request: "req_",
   conversation: "conv_",
