@@ -52,14 +52,19 @@ export function presentMember(row: MemberRow): ConversationMember {
   };
 }
 
-export function presentMessage(conversation: ConversationRow, row: MessageRow, stores: MessageStores): Message {
+export function presentMessage(
+  conversation: ConversationRow,
+  row: MessageRow,
+  stores: MessageStores,
+  senderName = senderNameOf(row, stores),
+): Message {
   const createdAt = iso(row.createdAt);
   return {
     id: row.publicId,
     seq: row.seq,
     conversationId: conversation.publicId,
     senderId: row.senderId,
-    senderName: row.senderId === null ? SERVER_NAME : stores.members.nameOf(row.conversationId, row.senderId),
+    senderName,
     type: row.type,
     text: row.text,
     replyTo: row.replyTo,
@@ -79,4 +84,8 @@ export function presentMessage(conversation: ConversationRow, row: MessageRow, s
     updatedAt: row.updatedAt === row.createdAt ? createdAt : iso(row.updatedAt),
     cursor: encodeCursor(MESSAGE_CURSOR, [row.seq]),
   };
+}
+
+function senderNameOf({ conversationId, senderId }: MessageRow, { members }: MessageStores): string {
+  return senderId === null ? SERVER_NAME : members.nameOf(conversationId, senderId);
 }

@@ -163,7 +163,8 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
           ? null
           : claimAttachment(unit, conversation, attachmentId, { messageId: publicId, senderId });
 
-      const message = posting.post(unit, conversation, at, {
+      const senderName = access.kind === "user" ? (access.member.name ?? access.userId) : undefined;
+      const stored = {
         publicId,
         senderId,
         type,
@@ -174,7 +175,8 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
         attachment: attachment && JSON.stringify(attachment),
         metadata,
         mentions: mentionsOf(conversation, senderId, screened.text),
-      });
+      };
+      const message = posting.post(unit, conversation, at, stored, senderName);
       if (screened.isReported) flag(unit, conversation, message);
       // A difference of more than a minute comes from a wrong clock.
       const latencyMs = at - (input.clientSentAt ?? Number.NaN);

@@ -41,7 +41,8 @@ export function createPosting({ bus, metrics }: Runtime, stores: ChatStores, log
       return rootId === null || replyCount === null ? {} : { thread: { rootId, replyCount } };
     },
 
-    post(unit: Unit, conversation: ConversationRow, at: number, input: NewMessage): Message {
+    /** `senderName`: if the caller knows it already. */
+    post(unit: Unit, conversation: ConversationRow, at: number, input: NewMessage, senderName?: string): Message {
       const row: Omit<MessageRow, "id"> = {
         ...input,
         conversationId: conversation.id,
@@ -57,7 +58,7 @@ export function createPosting({ bus, metrics }: Runtime, stores: ChatStores, log
       };
       const id = messages.insert(unit, row);
       indexMentions(unit, row);
-      const message = presentMessage(conversation, { ...row, id }, stores);
+      const message = presentMessage(conversation, { ...row, id }, stores, senderName);
       const thread = this.countReply(unit, row.threadRootId, 1);
       const content = { message, ...thread };
       log.recordAs(unit, conversation, {
