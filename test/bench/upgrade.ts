@@ -87,6 +87,7 @@ const gaps: number[] = [];
 const usualGaps: number[] = [];
 const waits: number[] = [];
 const handovers: number[] = [];
+const delays: number[] = [];
 const versions = new Set<string>();
 const memory = { older: 0, newer: 0 };
 let [rejoined, lost, duplicated, refused, requests, brokenRecordings] = [0, 0, 0, 0, 0, 0];
@@ -99,7 +100,7 @@ function binaryOf(index: number): string[] {
 
 async function round(index: number): Promise<void> {
   const calls: Call[] = [];
-  const stopSending = sendFor(() => calls.flatMap(({ members }) => members));
+  const media = sendFor(() => calls.flatMap(({ members }) => members));
   for (let i = 0; i < rooms; i++) calls.push(await openCall());
   const members = calls.flatMap(({ members }) => members);
   const takeGaps = () => members.flatMap((member) => member.takeGaps());
@@ -114,6 +115,7 @@ async function round(index: number): Promise<void> {
   takeGaps();
   await until(() => sending.posted.length > 10 * SENDERS);
   usualGaps.push(...takeGaps());
+  media.takeDelay();
   const older = note();
   const at = performance.now();
   const upgraded = await stoa(["upgrade", "--data-dir", dataDir, ...binaryOf(index)]);
@@ -127,6 +129,7 @@ async function round(index: number): Promise<void> {
   await until(() => sending.posted.length > count + 5 * SENDERS);
   const roundGaps = takeGaps();
   gaps.push(...roundGaps);
+  delays.push(media.takeDelay());
   memory.older = Math.max(memory.older, megabytes(older));
   memory.newer = Math.max(memory.newer, megabytes(note()));
   const { refused: notAnswered, longestMs } = await sending.stop();
@@ -141,7 +144,7 @@ async function round(index: number): Promise<void> {
     const { body } = await call("POST", `/v1/recordings/${recordingId}/stop`);
     if (body.status !== "READY" || body.files.length !== 2 * participants) brokenRecordings++;
   }
-  stopSending();
+  media.stop();
   for (const member of members) await member.leave();
   // The process of the calls ends with them.
   await until(() => !isRunning(older));
@@ -171,6 +174,7 @@ const figures: Measured[] = [
   { what: "media gap of a viewer, p99", value: percentile(gaps, 0.99), unit: "ms", goal: { atMost: 60 } },
   { what: "media gap of a viewer, longest", value: Math.max(...gaps), unit: "ms", goal: { atMost: 250 } },
   { what: "the same in the seconds before, longest", value: Math.max(...usualGaps), unit: "ms" },
+  { what: "delay of this bench's own sending, longest", value: Math.max(...delays), unit: "ms" },
   { what: "participants that had to rejoin", value: rejoined, unit: "", goal: { atMost: 0 } },
   { what: "messages lost", value: lost, unit: `of ${requests}`, goal: { atMost: 0 } },
   { what: "messages duplicated", value: duplicated, unit: "", goal: { atMost: 0 } },

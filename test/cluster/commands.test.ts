@@ -93,6 +93,18 @@ test("a command that writes runs on the leader, whichever member gets it", async
   expect(beside.error).toContain("Set COMMIT_LOG_URL");
 });
 
+test("any member drains a node of the leader, and is told when the next leader would be drained with it", async () => {
+  const data = { DATA_DIR: standby.dataDir, ...shared() };
+  const shares = expect.stringContaining("so that the next leader gets no rooms either");
+  expect(await stoa(["drain", "local", "--wait"], data)).toEqual({
+    ...{ code: 0, out: "local gets no new rooms.\nlocal has no rooms.", error: shares },
+  });
+  const error = "stoa: there is no media node second. The nodes are: local.";
+  expect(await stoa(["drain", "second"], data)).toEqual({ code: 1, out: "", error });
+  const undone = { code: 0, out: "local gets new rooms again.", error: "" };
+  expect(await stoa(["drain", "local", "--undo"], data)).toEqual(undone);
+}, 60_000);
+
 test("[contract 20] invalid settings are refused with a sentence", async () => {
   const DATA_DIR = join(folder, "other");
   const without = await stoa(["serve"], { DATA_DIR, COMMIT_LOG_URL: group.logUrl ?? "" });

@@ -133,6 +133,51 @@ async function start(...args: string[]): Promise<void> {
   started.add(server.child.pid);
 }
 
+/** Posts messages until `stop`. */
+async function postings() {
+  const chat = await server.conversation("open", "alice");
+  const { body } = await server.call("POST", "/v1/chat/tokens", { userId: "alice" });
+  const token = body.token as string;
+  const posted: string[] = [];
+  let isStopped = false;
+  const path = `/v1/chat/conversations/${chat}/messages`;
+  const load = (async () => {
+    for (let i = 0; !isStopped; i++) {
+      const text = `message ${i}`;
+      const sent = await server.call("POST", path, { type: "text", text }, token).catch(() => null);
+      if (sent?.status === 201) posted.push(text);
+      else await Bun.sleep(20);
+    }
+  })();
+  const more = async () => {
+    const count = posted.length;
+    while (posted.length < count + 10) await Bun.sleep(5);
+  };
+  await more();
+  return {
+    more,
+    /** Every message that was answered is there, none is there twice, and the file is whole. */
+    async expectComplete() {
+      isStopped = true;
+      await load;
+      const history: string[] = [];
+      for (let before = ""; ; ) {
+        const query = `limit=100${before === "" ? "" : `&before=${before}`}`;
+        const { body } = await server.call("GET", `${path}?${query}`, undefined, token);
+        history.push(...body.data.map(({ text }: Body) => text));
+        before = body.nextCursor ?? "";
+        if (before === "" || body.data.length === 0) break;
+      }
+      expect(posted.filter((text) => !history.includes(text))).toEqual([]);
+      expect(new Set(history).size).toBe(history.length);
+      kill(...started, ...newerAnywhere());
+      const db = new Database(join(dataDir, readdirSync(dataDir).find((name) => name.endsWith(".db")) ?? ""));
+      expect(db.query("PRAGMA integrity_check").get()).toEqual({ integrity_check: "ok" });
+      db.close();
+    },
+  };
+}
+
 describe("faults during an upgrade", () => {
   afterEach(() => {
     kill(...started, ...newerAnywhere());
@@ -149,21 +194,7 @@ describe("faults during an upgrade", () => {
       await start();
       const first = server.child.pid;
       const { port } = new URL(server.url);
-      const chat = await server.conversation("open", "alice");
-      const { body: token } = await server.call("POST", "/v1/chat/tokens", { userId: "alice" });
-      const posted: string[] = [];
-      let isStopped = false;
-      const load = (async () => {
-        const path = `/v1/chat/conversations/${chat}/messages`;
-        for (let i = 0; !isStopped; i++) {
-          const text = `message ${i}`;
-          const sent = await server.call("POST", path, { type: "text", text }, token.token).catch(() => null);
-          if (sent?.status === 201) posted.push(text);
-          else await Bun.sleep(20);
-        }
-      })();
-      while (posted.length < 10) await Bun.sleep(5);
-
+      const load = await postings();
       const upgrade = stoa(["upgrade", "--data-dir", dataDir]);
       let isOver = false;
       void upgrade.finally(() => {
@@ -175,29 +206,8 @@ describe("faults during an upgrade", () => {
       await supervised(port);
       await upgrade;
       await supervised(port);
-      const count = posted.length;
-      while (posted.length < count + 10) await Bun.sleep(5);
-      isStopped = true;
-      await load;
-      const history: string[] = [];
-      for (let before = ""; ; ) {
-        const query = `limit=100${before === "" ? "" : `&before=${before}`}`;
-        const { body } = await server.call(
-          "GET",
-          `/v1/chat/conversations/${chat}/messages?${query}`,
-          undefined,
-          token.token,
-        );
-        history.push(...body.data.map(({ text }: Body) => text));
-        before = body.nextCursor ?? "";
-        if (before === "" || body.data.length === 0) break;
-      }
-      expect(posted.filter((text) => !history.includes(text))).toEqual([]);
-      expect(new Set(history).size).toBe(history.length);
-      kill(...started, ...newerAnywhere());
-      const db = new Database(join(dataDir, readdirSync(dataDir).find((name) => name.endsWith(".db")) ?? ""));
-      expect(db.query("PRAGMA integrity_check").get()).toEqual({ integrity_check: "ok" });
-      db.close();
+      await load.more();
+      await load.expectComplete();
     },
     180_000,
   );
@@ -210,8 +220,10 @@ describe("faults during an upgrade", () => {
       cpSync(keyPath(join(work, "prepared")), keyPath(dataDir));
       await start();
       const { pid } = server.child;
+      const load = await postings();
       fill(join(dataDir, "filler"));
-      expect((await stoa(["upgrade", "--data-dir", dataDir])).code).toBe(1);
+      const full = `stoa: the disk of ${dataDir} is full.\n`;
+      expect(await stoa(["upgrade", "--data-dir", dataDir])).toEqual({ code: 1, out: "", err: full });
       process.kill(pid, "SIGUSR2");
       while (!logged("upgrade: failed")) await Bun.sleep(5);
       expect((await server.call("GET", "/healthz")).status).toBe(200);
@@ -219,6 +231,8 @@ describe("faults during an upgrade", () => {
       rmSync(join(dataDir, "filler"));
       expect(await stoa(["upgrade", "--data-dir", dataDir])).toMatchObject({ code: 0, err: "" });
       expect((await server.call("GET", "/healthz")).status).toBe(200);
+      await load.more();
+      await load.expectComplete();
     } finally {
       kill(...started, ...newerAnywhere());
       await unmount();

@@ -128,10 +128,24 @@ export class CallMember {
   }
 }
 
-/** Sends for all members at the pace of a microphone, from one timer. */
-export function sendFor(members: () => readonly CallMember[]): () => void {
+/**
+ * Sends for all members at the pace of a microphone, from one timer. By as much as that is late, which `takeDelay` returns since
+ * its last call, a gap may be longer through no fault of the server.
+ */
+export function sendFor(members: () => readonly CallMember[]) {
+  let [sentAt, longestMs] = [performance.now(), 0];
   const timer = setInterval(() => {
+    const now = performance.now();
+    longestMs = Math.max(longestMs, now - sentAt - AUDIO_MS);
+    sentAt = now;
     for (const member of members()) member.tick();
   }, AUDIO_MS);
-  return () => clearInterval(timer);
+  return {
+    takeDelay() {
+      const taken = longestMs;
+      longestMs = 0;
+      return taken;
+    },
+    stop: () => clearInterval(timer),
+  };
 }
