@@ -45,6 +45,8 @@ export type AddParticipant = ParticipantRef & {
   record?: string;
   /** Belongs to no session: `room` and `rooms` leave it out. */
   unlisted?: true;
+  /** May send text for other participants, such as what they have said. */
+  agent?: boolean;
 };
 
 /** A gateway may choose the track's id before any media arrives. */

@@ -107,6 +107,7 @@ export function addToNode(keyring: Keys, session: RtcSession, options: RecordOpt
   return node.addParticipant({
     ...{ roomId, participantId, identity },
     permissions: permissionsAtNode(session),
+    ...(session.kind === "agent" && { agent: true }),
     ...(node.remote && { record: sealedRecord(keyring, session, options) }),
   });
 }

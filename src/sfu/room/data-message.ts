@@ -10,6 +10,7 @@ import {
   isUser,
   readDataPacket,
   type Sender,
+  textForAnother,
   userNonce,
   writeDataPacket,
 } from "./livekit-data-packet.ts";
@@ -64,12 +65,16 @@ export class DataMessage {
   ) {
     const more = nonce === undefined ? [] : [userNonce(Buffer.from(nonce, "base64"))];
     const content = { payload: bytes, topic: topic ?? null, more };
-    const packet = { content, destinations: to ?? [], destinationIds: [], sequence: 0, isLossy };
+    const packet = { content, destinations: to ?? [], destinationIds: [], sequence: 0, isLossy, namedSender: "" };
     return DataMessage.ofPacket(null, packet, bytes.length);
   }
 
-  static ofPacket(from: Sender | null, packet: DataPacket, size: number) {
-    const message = DataMessage.#read(from, packet, size);
+  /** `isAgent` if the sender may send text for another participant. */
+  static ofPacket(from: Sender | null, packet: DataPacket, size: number, isAgent = false) {
+    const other = isAgent && from ? textForAnother(packet, from.identity) : null;
+    const message = other
+      ? DataMessage.#read(from, { ...packet, content: other.content }, size, other.by)
+      : DataMessage.#read(from, packet, size);
     const { content, destinations } = packet;
     const [requestId] = destinations;
     if (requestId !== undefined && !isUser(content) && ANSWERS.has(content.field))
@@ -82,11 +87,13 @@ export class DataMessage {
     const request = encodePacket({ request: { id, method, payload, timeoutMs, version: 1 } });
     const content = readDataPacket(Buffer.from(request))?.content;
     if (!content) throw new Error("the request cannot be read");
-    const packet = { content, destinations: [to], destinationIds: [], sequence: 0, isLossy: false };
+    const packet = {
+      ...{ content, destinations: [to], destinationIds: [], sequence: 0, isLossy: false, namedSender: "" },
+    };
     return DataMessage.#read({ identity: id, participantId: id }, packet, request.length);
   }
 
-  static #read(from: Sender | null, packet: DataPacket, size: number) {
+  static #read(from: Sender | null, packet: DataPacket, size: number, by?: string) {
     const { content, destinations, destinationIds } = packet;
     const payload = isUser(content) ? textOf(content.payload) : null;
     const topic = isUser(content) ? content.topic : null;
@@ -95,7 +102,7 @@ export class DataMessage {
         ? null
         : { from: from?.identity ?? null, ...(topic === null || topic === "" ? {} : { topic }), payload };
     const to = { identities: destinations, participantIds: destinationIds };
-    return new DataMessage(delivery, size, to, () => writeDataPacket(from, packet), isStreamPart(content));
+    return new DataMessage(delivery, size, to, () => writeDataPacket(from, packet, by), isStreamPart(content));
   }
 
   /** A message that was relayed by another worker. */

@@ -56,6 +56,8 @@ const isDataFrame = TypeCompiler.Compile(DataChannelFrame);
 
 export type DataOwner = {
   readonly self: Sender;
+  /** Agents send text for other participants, such as what those have said. */
+  readonly isAgent: boolean;
   readonly permissions: { publishData: boolean };
   emit(
     event:
@@ -254,7 +256,7 @@ export class DataRelay implements DataSender {
       this.lastSequence = packet.sequence;
       this.#isAcknowledged = false;
     }
-    return DataMessage.ofPacket(this.#owner.self, packet, data.length);
+    return DataMessage.ofPacket(this.#owner.self, packet, data.length, this.#owner.isAgent);
   }
 
   #isKnown({ stream, seq }: DataChannelFrame): boolean {

@@ -1,11 +1,14 @@
 /**
  * Data messages of LiveKit clients: one protobuf `DataPacket` each. The server reads them field by field and writes them
- * anew, so that nothing reaches others that it did not understand, and no field about the sender but its own.
+ * anew, so that nothing reaches others that it did not understand, and no field about the sender but its own. Only
+ * agents, whose tokens a backend signs, send text for other participants.
  */
+import { foreignName } from "../../protocol/ids.ts";
 import { participantSid, sessionIdOf } from "../../protocol/media/livekit-sids.ts";
 import {
   BYTES,
   eachField,
+  eachFieldAt,
   numberOf,
   VARINT,
   type WireType,
@@ -26,6 +29,12 @@ const PARTICIPANT_SID = 17;
  * response, stream header, chunk and trailer, encrypted packet. `speaker` (3) is the server's to say.
  */
 const RELAYED: ReadonlySet<number> = new Set([6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 18]);
+
+const CHAT_MESSAGE = 9;
+const CHAT_GENERATED = 6;
+const STREAM_HEADER = 13;
+const HEADER_OF_TEXT = 9;
+const TEXT_GENERATED = 5;
 
 /** Header, chunk and trailer of a stream. */
 const STREAM_PARTS: ReadonlySet<number> = new Set([13, 14, 15]);
@@ -59,6 +68,8 @@ export type DataPacket = {
   /** 0 for clients that do not number their messages. */
   sequence: number;
   isLossy: boolean;
+  /** The identity that the sender names as its own, which only an agent may choose; empty for none. */
+  namedSender: string;
   content: UserContent | { field: number; body: Buffer };
 };
 
@@ -77,12 +88,16 @@ export const numbered = (packet: Buffer, seq: number) => Buffer.concat([packet, 
 /** Returns null for a malformed packet, one without content, and one whose content is not relayed. */
 export function readDataPacket(data: Buffer): DataPacket | null {
   let content: DataPacket["content"] | null = null;
-  const packet = { destinations: [] as string[], destinationIds: [] as string[], sequence: 0, isLossy: false };
+  const packet = {
+    ...{ destinations: [] as string[], destinationIds: [] as string[] },
+    ...{ sequence: 0, isLossy: false, namedSender: "" },
+  };
   let fields = 0;
   const isReadable = eachField(data, (field, wire, value) => {
     fields += 1;
     if (fields > MAX_FIELDS) return false;
     if (field === DESTINATION_IDENTITIES && wire === BYTES) packet.destinations.push(value.toString());
+    else if (field === PARTICIPANT_IDENTITY && wire === BYTES) packet.namedSender = value.toString();
     else if (field === SEQUENCE && wire === VARINT) packet.sequence = numberOf(value) % 2 ** 32;
     else if (field === KIND && wire === VARINT) packet.isLossy = numberOf(value) === 1;
     else if ((field === USER || RELAYED.has(field)) && wire === BYTES) {
@@ -114,8 +129,42 @@ function readUser(data: Buffer, packet: Pick<DataPacket, "destinations" | "desti
   return isReadable ? user : null;
 }
 
-/** The packet with its true sender; older clients expect it inside the user packet. `from` is null for a backend. */
-export function writeDataPacket(from: Sender | null, packet: Omit<DataPacket, "destinationIds">): Buffer {
+/** The text that an agent sends for another participant, such as what that has said; null for all other packets. */
+export function textForAnother(packet: DataPacket, own: string): { content: DataPacket["content"]; by: string } | null {
+  const { content, namedSender } = packet;
+  if (isUser(content) || namedSender === own || foreignName(namedSender) === null) return null;
+  const body = asGenerated(content);
+  return body && { content: { field: content.field, body }, by: namedSender };
+}
+
+/** A chat message or the header of a text stream, marked as generated; null for other contents. */
+function asGenerated({ field, body }: { field: number; body: Buffer }): Buffer | null {
+  if (field === CHAT_MESSAGE) return Buffer.concat([body, writeNumber(CHAT_GENERATED, 1)]);
+  if (field !== STREAM_HEADER) return null;
+  let text: { from: number; start: number; end: number } | null = null;
+  let from = 0;
+  const isReadable = eachFieldAt(body, 0, body.length, (part, wire, start, end) => {
+    if (part === HEADER_OF_TEXT && wire === BYTES) text = { from, start, end };
+    from = end;
+    return true;
+  });
+  return isReadable && text ? withGenerated(body, text) : null;
+}
+
+function withGenerated(header: Buffer, { from, start, end }: { from: number; start: number; end: number }): Buffer {
+  const marked = Buffer.concat([header.subarray(start, end), writeNumber(TEXT_GENERATED, 1)]);
+  return Buffer.concat([header.subarray(0, from), writeField(HEADER_OF_TEXT, BYTES, marked), header.subarray(end)]);
+}
+
+/**
+ * The packet with its true sender, or as `by` another participant if an agent may name it; older clients expect the
+ * sender inside the user packet. `from` is null for a backend.
+ */
+export function writeDataPacket(
+  from: Sender | null,
+  packet: Omit<DataPacket, "destinationIds" | "namedSender">,
+  by = from?.identity,
+): Buffer {
   const { content, destinations, sequence, isLossy } = packet;
   const sid = from && participantSid(from.participantId);
   const body = isUser(content)
@@ -124,7 +173,7 @@ export function writeDataPacket(from: Sender | null, packet: Omit<DataPacket, "d
   return Buffer.concat([
     ...(isLossy ? [writeNumber(KIND, 1)] : []),
     body,
-    ...(from && sid ? [writeText(PARTICIPANT_IDENTITY, from.identity)] : []),
+    ...(by === undefined ? [] : [writeText(PARTICIPANT_IDENTITY, by)]),
     ...destinations.map((identity) => writeText(DESTINATION_IDENTITIES, identity)),
     ...(sequence > 0 ? [writeNumber(SEQUENCE, sequence)] : []),
     ...(sid ? [writeText(PARTICIPANT_SID, sid)] : []),

@@ -51,7 +51,13 @@ export class Participant implements MediaOwner, TrackOwner {
   #receiving: PeerConnection | null = null;
   #firstOfferAtMs: number | null = null;
 
-  constructor(host: ParticipantHost, room: RoomTracks & DataSink, self: ParticipantIdentity, permissions: Permissions) {
+  constructor(
+    host: ParticipantHost,
+    room: RoomTracks & DataSink,
+    self: ParticipantIdentity,
+    permissions: Permissions,
+    readonly isAgent: boolean,
+  ) {
     this.#host = host;
     this.self = self;
     this.permissions = permissions;

@@ -64,11 +64,11 @@ export class Room implements RoomTracks, DataSink {
     return this.#participants.size - this.#unlisted.size;
   }
 
-  add({ participantId, identity, permissions, unlisted }: AddParticipant): void {
+  add({ participantId, identity, permissions, unlisted, agent = false }: AddParticipant): void {
     if (this.#participants.has(participantId)) return;
     if (unlisted) this.#unlisted.add(participantId);
     const self = { roomId: this.#roomId, participantId, identity };
-    const participant = new Participant(this.#host, this, self, permissions);
+    const participant = new Participant(this.#host, this, self, permissions, agent);
     participant.setNetwork(this.#networks.get(identity) ?? "none");
     this.#participants.set(participantId, participant);
   }

@@ -22,7 +22,7 @@ import { MediaError } from "../../../src/protocol/media-node.ts";
 import { formatOf, framesOf } from "../../../src/sfu/recording/media-file.ts";
 import { Mp4File } from "../../../src/sfu/recording/mp4-file.ts";
 import { WebmFile } from "../../../src/sfu/recording/webm-file.ts";
-import { readDataPacket, writeDataPacket } from "../../../src/sfu/room/livekit-data-packet.ts";
+import { readDataPacket, textForAnother, writeDataPacket } from "../../../src/sfu/room/livekit-data-packet.ts";
 import { DtlsGate } from "../../../src/sfu/transport/dtls-gate.ts";
 import { datagramFrame, parseFrame } from "../../../src/sfu/transport/port-sharing/frames.ts";
 import { SctpReceiver } from "../../../src/sfu/werift/sctp-receiver.ts";
@@ -191,6 +191,10 @@ function readLivekit(input: Buffer): void {
   const written = writeDataPacket({ identity: "ann", participantId: "p" }, packet);
   must(written.length <= 4 * input.length + 512, "a packet that grows");
   must(readDataPacket(written) !== null, "a packet that cannot be read again");
+  const other = textForAnother(packet, "ann");
+  if (!other) return;
+  const forAnother = writeDataPacket({ identity: "ann", participantId: "p" }, { ...packet, ...other }, other.by);
+  must(readDataPacket(forAnother)?.namedSender === other.by, "an agent's text that cannot be read again");
 }
 
 /** What clients send each other, and what the server reads of it. */

@@ -15,7 +15,8 @@ test("170 messages of 60 KB all reach a reader that takes one at a time", async 
       arrived.push(JSON.parse(String(text)).payload.slice(0, 3));
     },
   };
-  const owner = { self: { identity: "ann", participantId: "p1" }, permissions: { publishData: true }, emit() {} };
+  const self = { identity: "ann", participantId: "p1" };
+  const owner = { self, isAgent: false, permissions: { publishData: true }, emit() {} };
   const reader = new DataRelay({ relay: () => true }, owner, () => 0);
   reader.opened(channel as DataChannel);
   const slow = new SlowReaders();

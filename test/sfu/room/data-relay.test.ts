@@ -1,5 +1,13 @@
 import { beforeEach, describe, expect, test } from "bun:test";
-import { DataPacket, DataStream_Chunk, UserPacket } from "@livekit/protocol";
+import {
+  ChatMessage,
+  DataPacket,
+  DataStream_ByteHeader,
+  DataStream_Chunk,
+  DataStream_Header,
+  DataStream_TextHeader,
+  UserPacket,
+} from "@livekit/protocol";
 import { encodePacket } from "../../../src/protocol/data/data-packet.ts";
 import { typescriptPath } from "../../../src/sfu/fast-path/fast-path.ts";
 import { DataMessage } from "../../../src/sfu/room/data-message.ts";
@@ -38,7 +46,7 @@ test("a request of the server gets one acknowledgement and one response, from th
     const self = { identity, participantId: identity };
     const packet = readDataPacket(Buffer.from(encodePacket({ to: ["q"], response: { id: "q", payload: "x" } })));
     const emit: DataOwner["emit"] = ({ type }) => void answered.push(`${identity} ${type}`);
-    const owner = { self, permissions: { publishData: true }, emit };
+    const owner = { self, isAgent: false, permissions: { publishData: true }, emit };
     const sender = { readerBehind() {}, readerLost() {} };
     if (packet)
       room.relay(owner, "reliable", DataMessage.ofPacket(self, packet, 9), new DataBudget(ROOM_RATES, now), sender);
@@ -48,6 +56,46 @@ test("a request of the server gets one acknowledgement and one response, from th
   for (const identity of ["eve", "ann", "ann", "ann", "ann"]) answers(identity);
   expect(answered).toEqual(["ann requestAnswered", "ann requestAnswered"]);
   room.close();
+});
+
+test("an agent's text for another participant names that and is marked as generated; nothing else does", () => {
+  const self = { identity: "agent", participantId: "p1" };
+  const written = (message: ConstructorParameters<typeof DataPacket>[0], isAgent: boolean) => {
+    const sent = Buffer.from(new DataPacket({ participantIdentity: "ann", ...message }).toBinary());
+    const packet = readDataPacket(sent);
+    const relayed = packet && DataMessage.ofPacket(self, packet, sent.length, isAgent).in("packets");
+    return DataPacket.fromBinary(relayed as Buffer);
+  };
+  const header = (contentHeader: DataStream_Header["contentHeader"]) => ({
+    value: {
+      case: "streamHeader" as const,
+      value: new DataStream_Header({ streamId: "s", topic: "t", contentHeader }),
+    },
+  });
+  const text = header({ case: "textHeader", value: new DataStream_TextHeader({ version: 3 }) });
+  const bytes = header({ case: "byteHeader", value: new DataStream_ByteHeader({ name: "f" }) });
+  const chat = { value: { case: "chatMessage" as const, value: new ChatMessage({ message: "hello" }) } };
+  const user = { value: { case: "user" as const, value: new UserPacket({ payload: Buffer.from("x") }) } };
+
+  expect(written(text, true).toJson()).toEqual({
+    ...{ participantIdentity: "ann", participantSid: "PA_p1" },
+    streamHeader: { streamId: "s", topic: "t", textHeader: { version: 3, generated: true } },
+  });
+  expect(written(chat, true).toJson()).toMatchObject({
+    ...{ participantIdentity: "ann", chatMessage: { message: "hello", generated: true } },
+  });
+  for (const [message, isAgent] of [
+    [text, false],
+    [chat, false],
+    [bytes, true],
+    [user, true],
+    [{ ...text, participantIdentity: "" }, true],
+    [{ ...text, participantIdentity: "a\u0007" }, true],
+  ] as const) {
+    const relayed = written(message, isAgent);
+    expect(relayed.participantIdentity).toBe("agent");
+    expect(relayed.toJsonString()).not.toContain("generated");
+  }
 });
 
 describe("data of one participant", () => {
@@ -63,6 +111,7 @@ describe("data of one participant", () => {
     emitted = [];
     owner = {
       self: { identity: "ann", participantId: "p1" },
+      isAgent: false,
       permissions: { publishData: true },
       emit: ({ type, ...event }) => void emitted.push(type === "dataDropped" ? event : { type, ...event }),
     };
@@ -427,7 +476,7 @@ describe("data of one participant", () => {
       readerLost: (...told: unknown[]) => void lost.push(told),
     };
     const packet = { content: { payload: Buffer.from([0xff]), topic: null, more: [] }, sequence: 0, isLossy: false };
-    const bytes = DataMessage.ofPacket(null, { ...packet, destinations: [], destinationIds: [] }, 1);
+    const bytes = DataMessage.ofPacket(null, { ...packet, destinations: [], destinationIds: [], namedSender: "" }, 1);
     expect(data.deliver("reliable", bytes, sender)).toBe(false);
     data.opened(channel("reliable", "numbered.0"));
     expect(data.deliver("reliable", bytes, sender)).toBe(true);

@@ -90,6 +90,7 @@ test.each(SEEDS)(
     const [atServer, atClient]: [string[], string[]] = [[], []];
     const owner = {
       self: { identity: "ann", participantId: "p1" },
+      isAgent: false,
       permissions: { publishData: true },
       emit: () => {},
     };

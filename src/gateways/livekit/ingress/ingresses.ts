@@ -38,7 +38,7 @@ export type Source = {
 const ENCODER: Source = { outcome: () => ({ status: "INACTIVE", error: "" }), stop: () => {} };
 
 /** An encoder whose media continues in a newer process of this server, which answers its requests from then on. */
-export type HandedOverEncoder = Omit<Running, "source"> & { id: string };
+type HandedOverEncoder = Omit<Running, "source"> & { id: string };
 /** A URL that a newer process of this server fetches again. */
 export type HandedOverUrl = { id: string; url: string };
 export type HandedOverInputs = { encoders: HandedOverEncoder[]; urls: HandedOverUrl[] };
