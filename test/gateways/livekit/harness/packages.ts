@@ -3,17 +3,17 @@ import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 
 import { join } from "node:path";
 
 const ROOT = join(import.meta.dir, "../../../..");
-const SOURCE = join(import.meta.dir, "packages");
 
 /** Installs LiveKit's published packages, once for each list of them, and returns their `node_modules`. */
-export async function livekitPackages(): Promise<string> {
-  const list = readFileSync(join(SOURCE, "bun.lock"));
+export async function livekitPackages(named: "packages" | "agent-packages" = "packages"): Promise<string> {
+  const source = join(import.meta.dir, named);
+  const list = readFileSync(join(source, "bun.lock"));
   const digest = createHash("sha256").update(list).digest("hex").slice(0, 12);
   const folder = join(ROOT, "node_modules/.cache", `livekit-packages-${digest}`);
   if (existsSync(folder)) return join(folder, "node_modules");
   const making = `${folder}.${process.pid}`;
   mkdirSync(making, { recursive: true });
-  cpSync(SOURCE, making, { recursive: true });
+  cpSync(source, making, { recursive: true });
   const install = Bun.spawn([process.execPath, "install", "--frozen-lockfile"], {
     cwd: making,
     env: { ...process.env, BUN_BE_BUN: "1" },
