@@ -13,7 +13,7 @@ import { beeps } from "../features/recordings/flash-and-beep.ts";
 import { openStage } from "../gateways/livekit/harness/stage.ts";
 import { CHROMIUM } from "../harness/browsers.ts";
 import { startRtmpServer } from "./egress/rtmp-server.ts";
-import { cpuMicrosOfAll } from "./harness/processes.ts";
+import { cpuMicrosOfTree } from "./harness/processes.ts";
 import { type Measured, median, report } from "./harness/report.ts";
 
 const [seconds = "20", only] = process.argv.slice(2);
@@ -81,12 +81,12 @@ function childrenOf(pid: number): number[] {
 
 const commandOf = (pid: number): string => readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
 
-/** Cores that these processes and their children take. */
+/** Cores that these processes take, with everything that they have started: the pages of Chromium are its grandchildren. */
 async function cores(pids: readonly number[], forMs: number): Promise<number[]> {
-  const [before, startedAt] = [pids.map(cpuMicrosOfAll), performance.now()];
+  const [before, startedAt] = [pids.map(cpuMicrosOfTree), performance.now()];
   await Bun.sleep(forMs);
   const tookMs = performance.now() - startedAt;
-  return pids.map((pid, i) => (cpuMicrosOfAll(pid) - (before[i] ?? 0)) / 1_000 / tookMs);
+  return pids.map((pid, i) => (cpuMicrosOfTree(pid) - (before[i] ?? 0)) / 1_000 / tookMs);
 }
 
 /** Of each moment in the one list, how much later the first one of the other list is. */
