@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { DisconnectReason, LeaveRequest_Action, ParticipantInfo_State } from "@livekit/protocol";
 import type { Page } from "playwright-core";
 import { type ServerProcess, startServer } from "../../e2e/sdk/server-process.ts";
-import { happened, hears, joinLivekit, sees } from "./harness/livekit-page.ts";
+import { happened, hears, joinLivekit, publishCanvas, sees } from "./harness/livekit-page.ts";
 import { RawClient } from "./harness/raw-client.ts";
 import { type StageBeside, stageBeside, WAIT_MS } from "./harness/stage.ts";
 
@@ -55,27 +55,11 @@ const closing = async (...pages: Page[]) => {
   for (const page of pages) await page.context().close();
 };
 
-/**
- * A participant with a video of the page's own. LiveKit's clients reopen the camera when they reconnect, and Chromium's fake
- * camera, which all pages share, may never deliver a frame again after that.
- */
 async function enter(room: string, identity: string, singlePeerConnection: boolean, blank?: Page): Promise<Page> {
   const page = blank ?? (await stage.page("livekit-client"));
   const options = { publish: false, room: { singlePeerConnection } };
   await joinLivekit(page, stage.wsUrl, await stage.token(room, identity), options);
-  await page.evaluate(async () => {
-    const canvas = Object.assign(document.createElement("canvas"), { width: 640, height: 360 });
-    const context = canvas.getContext("2d") as CanvasRenderingContext2D;
-    let frame = 0;
-    setInterval(() => {
-      context.fillStyle = `hsl(${frame++ * 7} 80% 50%)`;
-      context.fillRect(0, 0, canvas.width, canvas.height);
-    }, 50);
-    const [video] = canvas.captureStream(20).getVideoTracks();
-    const { localParticipant: me } = window.livekit;
-    await me.publishTrack(video, { source: "camera" });
-    await me.setMicrophoneEnabled(true);
-  });
+  await publishCanvas(page);
   return page;
 }
 

@@ -87,6 +87,25 @@ export async function joinLivekit(
   );
 }
 
+/**
+ * Publishes a video of the page's own and the microphone. LiveKit's clients reopen the camera when they reconnect, and
+ * Chromium's fake camera, which all pages share, may never deliver a frame again after that.
+ */
+export const publishCanvas = (page: Scripted) =>
+  page.evaluate(async () => {
+    const canvas = Object.assign(document.createElement("canvas"), { width: 640, height: 360 });
+    const context = canvas.getContext("2d") as CanvasRenderingContext2D;
+    let frame = 0;
+    setInterval(() => {
+      context.fillStyle = `hsl(${frame++ * 7} 80% 50%)`;
+      context.fillRect(0, 0, canvas.width, canvas.height);
+    }, 50);
+    const [video] = canvas.captureStream(20).getVideoTracks();
+    const { localParticipant: me } = window.livekit;
+    await me.publishTrack(video, { source: "camera" });
+    await me.setMicrophoneEnabled(true);
+  }, undefined);
+
 /** Fifteen frames of a participant's video were shown in this page, whichever SDK shows it. */
 export const sees = (page: Scripted, identity: string, source = "camera", frames = 15) =>
   page.waitForFunction(
