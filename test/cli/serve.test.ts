@@ -146,6 +146,18 @@ test("[11] wrong configuration stops the start before anything is written", asyn
   expect(existsSync(dataDir)).toBe(false);
 });
 
+test("[11] migrate says that it made a new database, and compacts none that is not there", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "stoa-migrate-"));
+  const compacted = await stoa(["migrate", "--compact", "--data-dir", join(folder, "mistyped")]);
+  expect([compacted.code, existsSync(join(folder, "mistyped"))]).toEqual([1, false]);
+  expect(compacted.err).toContain(`no data in ${join(folder, "mistyped")}`);
+  const outputs = [];
+  for (let round = 0; round < 2; round++)
+    outputs.push((await stoa(["migrate", "--data-dir", folder])).out.trim().split("\n").at(-1));
+  expect(outputs).toEqual([`There was no data in ${folder}: made a new database.`, "The database is up to date."]);
+  rmSync(folder, { recursive: true });
+});
+
 test("[11] a data directory that cannot be made is reported in a sentence", async () => {
   const blocked = join(mkdtempSync(join(tmpdir(), "stoa-blocked-")), "file");
   writeFileSync(blocked, "");

@@ -104,10 +104,13 @@ const refused = (error: Error): never => {
 /** The id of the room with this id or name, which is created if there is none. */
 async function roomOf(api: Api, name: string): Promise<string> {
   const path = `/v1/rooms/${encodeURIComponent(name)}`;
-  const unless = (code: string) => (error: Error) =>
-    error instanceof ApiFailure && error.code === code ? null : refused(error);
+  const unless =
+    (...codes: string[]) =>
+    (error: Error) =>
+      error instanceof ApiFailure && codes.includes(error.code ?? "") ? null : refused(error);
   const room =
-    (await api("GET", path).catch(unless("SVC_ROOM_NOT_FOUND"))) ??
+    // `..` leads to no route; its creation is refused with the reason.
+    (await api("GET", path).catch(unless("SVC_ROOM_NOT_FOUND", "SVC_ROUTE_NOT_FOUND"))) ??
     (await api("POST", "/v1/rooms", { name }).catch(unless("SVC_CONFLICT"))) ??
     // Someone else has created it in the meantime.
     (await api("GET", path).catch(refused));

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { Command } from "commander";
 import type { Config } from "../../kernel/config/index.ts";
 import { addConfigOptions, configFrom } from "../config-options.ts";
@@ -15,11 +16,15 @@ export function migrateCommand(argv: readonly string[]): Command {
           "servers that share a commit log migrate by themselves: the first of a version to lead does.",
         );
       }
+      const { requireData } = await import("../data.ts");
       const { openDataBesideServer } = await import("../boot.ts");
-      const { closeRuntime } = await import("../../kernel/runtime.ts");
-      if (options.compact) await compact(config);
-      else await closeRuntime(openDataBesideServer(config));
-      print("The database is up to date.");
+      const { closeRuntime, databasePath } = await import("../../kernel/runtime.ts");
+      const isNew = !existsSync(databasePath(config));
+      if (options.compact) {
+        requireData(config);
+        await compact(config);
+      } else await closeRuntime(openDataBesideServer(config));
+      print(isNew ? `There was no data in ${config.DATA_DIR}: made a new database.` : "The database is up to date.");
     });
   return addConfigOptions(migrate, argv, ["DATA_DIR"]);
 }
