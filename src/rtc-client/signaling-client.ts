@@ -45,6 +45,7 @@ export class SignalingClient {
   readonly #socket: WebSocket;
   readonly #waiting = new Map<string, Waiting>();
   readonly #opened = deferred<void>();
+  #wasOpen = false;
 
   constructor(options: SignalingClientOptions, connectionId = `load-${crypto.randomUUID()}`) {
     this.#options = options;
@@ -52,7 +53,10 @@ export class SignalingClient {
     const { url, token, WebSocket: Socket = WebSocket } = options;
     this.#socket = new Socket(`${url.replace(/^http/, "ws")}/v1/rtc`, [`token.${token}`]);
     this.#opened.promise.catch(() => {});
-    this.#socket.onopen = () => this.#opened.resolve();
+    this.#socket.onopen = () => {
+      this.#wasOpen = true;
+      this.#opened.resolve();
+    };
     this.#socket.onmessage = ({ data }) => this.#received(JSON.parse(String(data)));
     this.#socket.onclose = ({ code }) => this.#closed(code);
   }
@@ -141,7 +145,8 @@ export class SignalingClient {
 
   #closed(code: number): void {
     this.closeCode = code;
-    this.#fail(new RtcRefused("CLOSED", `the socket was closed (${code})`));
+    const reason = this.#wasOpen ? "the socket was closed" : `${this.#options.url} could not be reached`;
+    this.#fail(new RtcRefused("CLOSED", `${reason} (${code})`));
     this.#options.onClose?.(code);
   }
 

@@ -183,6 +183,7 @@ test("a refused token and an invalid file are reported", async () => {
   const { rtc } = await stoa.mintJoin({ room: "refused", user: "ida" });
   await stoa.rooms.close(rtc.roomId);
   await expect(join(rtc.endpoint, rtc.token)).rejects.toThrow(/ROOM_CLOSED/);
+  await expect(join("ws://127.0.0.1:1/v1/rtc", "x")).rejects.toThrow("http://127.0.0.1:1 could not be reached (1006)");
   const kim = await enter("files", "kim");
   await expect(kim.publishAudio(import.meta.path)).rejects.toThrow(/cannot be read/);
   await expect(kim.publishAudio("/nowhere/at-all.mp3")).rejects.toThrow(/ENOENT/);
