@@ -5,7 +5,7 @@ import type { MediaNodes } from "../../nodes/media-nodes.ts";
 import type { RecordingStatus } from "../../protocol/enums.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { RecordedFile } from "../../protocol/media/recording.ts";
-import type { MediaEvent } from "../../protocol/media-node.ts";
+import { MediaError, type MediaEvent } from "../../protocol/media-node.ts";
 import type { RoomService } from "../rooms/room.service.ts";
 import type { RtcConnectionEvent } from "../sessions/events.ts";
 import type { Hls } from "./hls/hls.ts";
@@ -244,6 +244,8 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
           if (node) await node.stopRecording({ roomId, recordingId: id });
           else detach(recording, serverName);
         } catch (err) {
+          // The node closes the room, completes the files and reports them, as it does when the room is empty.
+          if (err instanceof MediaError && err.code === "ROOM_NOT_FOUND") return;
           log.warn({ err, serverName, recordingId: id }, "recordings: media node did not stop the recording");
           detach(recording, serverName);
         }

@@ -84,7 +84,7 @@ export function createJoin({ config, ids, keyring, now }: Runtime, deps: JoinDep
     const previous = room.sessions.get(caller.participantIdentity);
     const capacity = capacityOf(room.id);
     if (!previous && room.sessions.size >= capacity) {
-      const message = `The room is full: it takes at most ${capacity} participants.`;
+      const message = `The room is full: it takes at most ${capacity} participant${capacity === 1 ? "" : "s"}.`;
       throw new Refusal("ROOM_FULL", message, CLOSE_CODES.roomFull);
     }
     // The same client repeats a join whose response it did not receive; other participants are not notified.

@@ -99,7 +99,10 @@ export function hlsService({ timers }: Runtime, { hls, streams, verify }: Deps) 
       if (caller.roomId !== stream.roomId) throw new ApiError("SVC_STREAM_NOT_FOUND");
       const broadcast = stream.status === "CREATED" ? undefined : hls.inRoom(stream.roomId);
       if (!broadcast) {
-        const reason = stream.status === "CREATED" ? "has not started" : "is not being recorded, which HLS is made of";
+        const reason =
+          stream.status === "CREATED"
+            ? "has not started"
+            : "is not being recorded, which HLS is made of: create it with `record`, and wait for a host to join";
         throw new ApiError("SVC_HLS_UNAVAILABLE", `The live stream ${reason}.`);
       }
       const viewer = { tokenId: caller.tokenId, identity: caller.participantIdentity };
