@@ -16,6 +16,9 @@ const MEMBER_ERRORS: ErrorCode[] = ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DEN
 const REMOVE = "Remove a participant; no token minted so far brings them back";
 const MUTE = "Mute a track; only its publisher can open it again";
 
+/** LiveKit's identities are kept in one normal form. */
+const nameOf = (identity: string): string => identity.normalize("NFC");
+
 /** Actions of backends on the participants of a room. */
 export const participantKeyRoutes = ({ guards }: Http, moderation: ModerationService) =>
   new Elysia({ prefix: "/v1/rooms/:id", tags: ["rooms: moderation"] })
@@ -27,14 +30,14 @@ export const participantKeyRoutes = ({ guards }: Http, moderation: ModerationSer
     .delete(
       "/participants/:identity",
       async ({ room, author, params, set }) => {
-        await moderation.remove(room, params.identity, author);
+        await moderation.remove(room, nameOf(params.identity), author);
         set.status = 204;
       },
       documented(REMOVE, NOT_FOUND),
     )
     .patch(
       "/participants/:identity",
-      ({ room, author, params, body }) => moderation.update(room, params.identity, body, author),
+      ({ room, author, params, body }) => moderation.update(room, nameOf(params.identity), body, author),
       {
         ...documented("Change a participant's permissions and attributes (merged), name or metadata, live", [
           ...NOT_FOUND,
@@ -50,7 +53,7 @@ export const participantKeyRoutes = ({ guards }: Http, moderation: ModerationSer
     )
     .post(
       "/participants/:identity/tracks/:trackId/mute",
-      ({ room, author, params }) => moderation.mute(room, params.identity, params.trackId, author),
+      ({ room, author, params }) => moderation.mute(room, nameOf(params.identity), params.trackId, author),
       {
         ...documented(MUTE, [...NOT_FOUND, "SVC_TRACK_NOT_FOUND"]),
         body: MuteTrack,
@@ -60,7 +63,7 @@ export const participantKeyRoutes = ({ guards }: Http, moderation: ModerationSer
     .post(
       "/move",
       async ({ room, author, body, info }) => {
-        const { id, name } = await moderation.move(room, body.identity, body.to, author, info.publicUrl);
+        const { id, name } = await moderation.move(room, nameOf(body.identity), body.to, author, info.publicUrl);
         return { roomId: id, roomName: name };
       },
       {
@@ -81,7 +84,7 @@ export const participantKeyRoutes = ({ guards }: Http, moderation: ModerationSer
     .post(
       "/lobby/:identity/admit",
       async ({ room, author, params, set }) => {
-        await moderation.admit(room, params.identity, author);
+        await moderation.admit(room, nameOf(params.identity), author);
         set.status = 204;
       },
       documented("Let a participant in, who waits now or comes later, until it is removed or the room is closed", [
@@ -92,7 +95,7 @@ export const participantKeyRoutes = ({ guards }: Http, moderation: ModerationSer
     .post(
       "/lobby/:identity/deny",
       async ({ room, author, params, set }) => {
-        await moderation.deny(room, params.identity, author);
+        await moderation.deny(room, nameOf(params.identity), author);
         set.status = 204;
       },
       documented("Turn away a participant who waits", ["SVC_ROOM_NOT_FOUND", "SVC_PARTICIPANT_NOT_FOUND"]),
@@ -100,7 +103,7 @@ export const participantKeyRoutes = ({ guards }: Http, moderation: ModerationSer
     .post(
       "/data",
       async ({ room, body }) => {
-        await moderation.sendData(room, body);
+        await moderation.sendData(room, { ...body, to: body.to?.map(nameOf) });
         return {};
       },
       {
@@ -127,7 +130,7 @@ export const participantMemberRoutes = ({ guards }: Http, moderation: Moderation
       async (context) => {
         const { projectId, environment, params } = context;
         const room = { projectId, namesIn: environment, roomId: params.roomId };
-        await moderation.remove(room, params.identity, authorOf(context));
+        await moderation.remove(room, nameOf(params.identity), authorOf(context));
         context.set.status = 204;
       },
       {
@@ -140,7 +143,7 @@ export const participantMemberRoutes = ({ guards }: Http, moderation: Moderation
       (context) => {
         const { projectId, environment, params } = context;
         const room = { projectId, namesIn: environment, roomId: params.roomId };
-        return moderation.mute(room, params.identity, params.trackId, authorOf(context));
+        return moderation.mute(room, nameOf(params.identity), params.trackId, authorOf(context));
       },
       {
         ...documented(MUTE, [...MEMBER_ERRORS, "SVC_TRACK_NOT_FOUND"]),

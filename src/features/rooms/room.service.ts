@@ -46,7 +46,7 @@ export function roomService({ db, bus, ids, now }: Runtime) {
     const row = store.find(UUID.test(roomId) ? roomId.toLowerCase() : roomId);
     if (row?.projectId === projectId && (environment ?? row.environment) === row.environment) return row;
     // The name of a closed room is free for other rooms.
-    const named = namesIn && store.findActive(projectId, namesIn, roomId);
+    const named = namesIn && store.findActive(projectId, namesIn, roomId.normalize("NFC"));
     if (!named) throw new ApiError("SVC_ROOM_NOT_FOUND");
     return named;
   }
@@ -68,7 +68,7 @@ export function roomService({ db, bus, ids, now }: Runtime) {
     /** The room id for a filter of a list, from an id or from the current or last name of a room. */
     idForFilter({ projectId, environment }: Tenant, reference: string | undefined): string | undefined {
       if (reference === undefined) return undefined;
-      const known = store.find(reference) ?? store.findByName(projectId, environment, reference);
+      const known = store.find(reference) ?? store.findByName(projectId, environment, reference.normalize("NFC"));
       return find({ projectId, roomId: known?.id ?? reference }).id;
     },
 

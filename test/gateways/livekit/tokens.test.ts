@@ -129,6 +129,19 @@ test("the data of a participant with any identity can be looked up, exported and
   expect(await people.get(composed)).toMatchObject({ userId: composed, total: 0, erasure: { status: "DONE" } });
 });
 
+test("rooms and participants are found by their names in any normal form", async () => {
+  const [room, identity] = ["Café Zoë", "Zoë Ö"].map((name) => name.normalize("NFD")) as [string, string];
+  const { rooms, recordings } = stage.stoa;
+  const zoe = await RawClient.open(stage.wsUrl, await stage.token("Café Zoë", "Zoë Ö"));
+  await zoe.hears("join");
+  expect((await rooms.participants(room)).map((one) => one.identity)).toEqual(["Zoë Ö"]);
+  expect(await recordings.list({ roomId: room })).toEqual([]);
+  await rooms.sendData(room, { payload: "x", to: [identity] });
+  expect((await rooms.updateParticipant(room, identity, { metadata: "m" })).metadata).toBe("m");
+  await rooms.removeParticipant(room, identity);
+  await zoe.isClosed();
+});
+
 test("after a restore the tokens signed before it are void, as the backup does not know later removals", async () => {
   const { runtime, projectId } = stage.server;
   const of = { projectId, environment: "DEVELOPMENT", roomName: "a", identity: "cay" } as const;
