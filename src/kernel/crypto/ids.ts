@@ -13,9 +13,13 @@ export type Ids = {
 export function randomBase62(length: number): string {
   const letters = Buffer.allocUnsafe(length);
   for (let made = 0; made < length; ) {
-    for (const byte of crypto.getRandomValues(new Uint8Array(length + 8))) {
+    // One byte of 32 is left out.
+    const bytes = crypto.getRandomValues(new Uint8Array(length + (length >> 4) + 8));
+    // Iterating over the array itself takes eight times as long.
+    for (let at = 0; at < bytes.length && made < length; at++) {
+      const byte = bytes[at] ?? 0;
       // 248 = 4 × 62: higher bytes would bias the first characters.
-      if (byte < 248 && made < length) letters[made++] = BASE62.charCodeAt(byte % 62);
+      if (byte < 248) letters[made++] = BASE62.charCodeAt(byte % 62);
     }
   }
   return letters.toString("latin1");
