@@ -19,6 +19,9 @@ export function checkoutOf(version: string, migrations: Record<string, string> =
   writeFileSync(join(root, "package.json"), JSON.stringify({ ...packageJson, version }));
   for (const shared of ["node_modules", "web", "tsconfig.json"]) symlinkSync(join(ROOT, shared), join(root, shared));
   mkdirSync(join(root, "dist"), { recursive: true });
+  // Native code is compiled once for all.
+  mkdirSync(join(ROOT, ".cache"), { recursive: true });
+  symlinkSync(join(ROOT, ".cache"), join(root, ".cache"));
   symlinkSync(join(ROOT, "dist/web"), join(root, "dist/web"));
   const program = join(root, "stoa");
   const start = `exec ${process.execPath} --no-env-file ${join(root, "src/main.ts")} "$@"`;

@@ -1,6 +1,7 @@
 // runs: alone
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
+import { checkoutOf } from "../../cluster/checkout.ts";
 import { Upgradable } from "../../ops/upgradable.ts";
 import { happened, hears, joinLivekit, sees } from "./harness/livekit-page.ts";
 import { type StageBeside, stageBeside, WAIT_MS } from "./harness/stage.ts";
@@ -13,6 +14,7 @@ declare global {
 }
 
 const host = new Upgradable();
+const other = checkoutOf("0.3.0");
 let stage: StageBeside;
 beforeAll(async () => {
   await host.prepare();
@@ -24,6 +26,7 @@ afterAll(async () => {
   await stage?.close();
   await host.end();
   host.remove();
+  other.remove();
 });
 
 /** A participant with a video of the page's own: LiveKit's clients reopen a camera when they rejoin. */
@@ -71,7 +74,7 @@ const gapOf = (page: Page, identity: string) => page.evaluate((id) => window.lon
 const eventsOf = (page: Page) => page.evaluate(() => window.events.splice(0));
 
 test(
-  "LiveKit's clients on one and two connections resume with the newer process, and keep their media meanwhile",
+  "LiveKit's clients on one and two connections resume with another version, and keep their media meanwhile",
   async () => {
     const ann = await enter("kept", "ann", true);
     const ben = await enter("kept", "ben", false);
@@ -86,7 +89,7 @@ test(
     }
     for (let round = 1; round <= 2; round++) {
       const usual = await Promise.all([gapOf(ann, "ben"), gapOf(ben, "ann")]);
-      const { code, err } = await host.upgrade();
+      const { code, err } = await host.upgrade(...(round === 1 ? ["--binary", other.program] : []));
       expect({ code, err }).toEqual({ code: 0, err: "" });
       await Promise.all([happened(ann, "reconnected"), happened(ben, "reconnected")]);
       const gaps = await Promise.all([gapOf(ann, "ben"), gapOf(ben, "ann")]);
