@@ -73,7 +73,7 @@ const FROM_BINARY = [
  * Folders whose pages open in `chromium-headless-shell`, which has Chromium's engine and no windows: opening and closing a
  * page takes 0.14 instead of 0.87 s of CPU time.
  */
-const IN_HEADLESS_SHELL = ["e2e/dashboard", "e2e/docs"];
+const IN_HEADLESS_SHELL = ["e2e/dashboard"];
 
 const NETWORK_TOOLS = ["iproute2", "nftables"];
 
