@@ -48,17 +48,17 @@ const BUSY_FOR_MS = 2_000;
 
 export type EngineOutput = {
   emit(event: MediaEvent): void;
-  /** Called with what the other workers of the process have to know; by default there are none. */
+  /** Called with what the other workers of the process need to know; a lone worker has none. */
   relay?(event: RelayEvent): void;
-  /** Called with how many other processes use its port, when that has changed. */
+  /** Called with the number of other processes that use the port, whenever it changes. */
   portShared?(others: number): void;
   /** Called with an error that one packet or room has caused. */
   onFault(error: unknown): void;
-  /** Called at every tick: a sign of life that does not need the event loop. */
+  /** Called at every tick: a sign of life that does not depend on the event loop. */
   beat?(): void;
 };
 
-/** `usesReceiveLoop` lets native code block the thread at the socket. The others are for tests and for the JIT warm-up. */
+/** `usesReceiveLoop` lets native code block the thread at the socket. The other fields are for tests and for the JIT warm-up. */
 type EngineHooks = Pick<UdpOptions, "impairIn" | "impairOut" | "path"> &
   Partial<Pick<ParticipantHost, "now" | "openDtls">> & {
     usesReceiveLoop?: boolean;
@@ -222,7 +222,7 @@ export class Engine {
     return this.#udp.counters.packetsIn;
   }
 
-  /** The streams that cross its links now. */
+  /** How many links the worker has, and how many streams cross them now. */
   get relays(): { links: number; streams: number } {
     let streams = 0;
     for (const link of this.#links.values()) streams += link.outgoing.active;
@@ -233,7 +233,7 @@ export class Engine {
     return this.#udp.tuning;
   }
 
-  /** An error over one packet must not end the other calls: it is reported, and they go on. */
+  /** An error in one packet must not end other calls: it is reported, and the engine goes on. */
   receive(data: Buffer, port: number, address: string, tcp: TcpConnection | null = null): void {
     const nowMs = this.#host.now();
     if (this.#eventLoopBudget.isSpent(nowMs) && (data[0] ?? 0) >= FIRST_MEDIA_BYTE) {
@@ -274,7 +274,7 @@ export class Engine {
     this.#ticker.setInterval(everyMs);
   }
 
-  /** Serves one call; what it throws goes back to the caller. */
+  /** Serves one call. An exception goes back to the caller. */
   call(call: WorkerCall): WorkerResponse<WorkerMethod> {
     try {
       if (!ONLY_LOOKS.has(call.method)) this.#udp.receiveLoop?.stayAwake(this.#host.now());

@@ -113,7 +113,7 @@ export class BandwidthEstimator {
   /** `share` is the part of the wanted bitrate that is sent, 0 … 1. */
   setSatisfaction(share: number, nowMs: number): void {
     this.#schedule.stretch = this.#estimate < WIDE ? 1 : MIN_STRETCH + share;
-    // A push is judged by the satisfaction before it.
+    // The satisfaction before a push is the one by which the push is judged.
     if (!this.#trial.isOnFor(this.#pushes, nowMs)) this.#congestion.satisfaction = share;
   }
 
@@ -165,7 +165,8 @@ export class BandwidthEstimator {
     this.#lastCongestedMs = nowMs;
     const isFilled = isLimit || this.#congestion.offeredBps > this.#estimate * FILLED;
     const to = (isFilled ? carried : Math.max(carried, this.#estimate)) * DECREASE;
-    // Packets sent before the last decrease show nothing about it, unless the path carries far less than even that.
+    // The loss of packets sent before the last decrease says nothing about the lower rate, unless the path carries far less than
+    // even that.
     const isNew = this.#congestion.reportedUpToMs > this.#lastDecreaseMs && !this.#holds(nowMs);
     if (isNew || isSudden) this.#decrease(to, nowMs);
   }

@@ -8,7 +8,7 @@ import { Trendline } from "./trendline.ts";
 
 /** From this share of the sent rate on, the arriving rate is not limited by a bottleneck. */
 const UNHINDERED = 0.75;
-/** More than jitter alone delays every packet. */
+/** A delay of this much on every packet is a queue, not jitter. */
 const DEEP_QUEUE_MS = 150;
 /** A limit below this share of the estimate takes effect at once. */
 const BY_FAR = 0.7;
@@ -19,7 +19,7 @@ const DRAINED_MS = 100;
 const LONGEST_WAIT_MS = 3_000;
 /** The estimate is this share of what the path carries. */
 const CAUTION = 0.85;
-/** Without sending there are no reports; after this time all packets under way have arrived. */
+/** Without packets there are no reports. After this silence all packets under way have arrived. */
 const CLOGGED_SILENCE_MS = 300;
 /**
  * A queue that stays this long is more than a burst. Satisfied subscribers tolerate a shorter queue than others, so that on a
@@ -28,10 +28,10 @@ const CLOGGED_SILENCE_MS = 300;
 const STANDING_MS = 800;
 const MIN_PATIENCE_MS = 60;
 const MORE_PATIENCE_MS = 80;
-/** A queue above the first value drains within the second, because that much less is sent. */
+/** A queue above the first value is drained within a second, by sending that much less. */
 const DRAIN_FROM_MS = 80;
 const DRAIN_WITHIN_MS = 600;
-/** Sending this share for this long would have drained a queue of our own. */
+/** If sending this share of the rate for this long does not drain the queue, the queue belongs to other traffic. */
 const LESS = 0.85;
 const LESS_FOR_MS = 1_500;
 
@@ -152,7 +152,7 @@ export class Congestion {
     this.#reportedMs = nowMs;
     const queueMs = this.#trend.queue.ms;
     const bottleneckBps = this.#bottleneck.carriedBps(this.#trend.queue.baseMs) ?? Number.POSITIVE_INFINITY;
-    // On a path that is known to be narrow every large frame arrives this way.
+    // On a path that is known to be narrow, every large frame arrives spread out like this.
     this.#isSteep = bottleneckBps < estimated * BY_FAR;
     if (this.#isSteep || queueMs > CLOGGED_QUEUE_MS) {
       if (!this.#isDeep) this.#deepSinceMs = nowMs;
@@ -171,7 +171,7 @@ export class Congestion {
       : undefined;
   }
 
-  /** Is true when the path carries no more than what arrives, rather than little being sent. */
+  /** Is true when the path is the limit, rather than the sender sending little. */
   get #isHindered(): boolean {
     return this.arrivingBps < this.offeredBps * UNHINDERED || this.#trend.queue.ms > DEEP_QUEUE_MS;
   }

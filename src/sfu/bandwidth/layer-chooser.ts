@@ -19,14 +19,14 @@ export interface LayerRequest {
   kind: "audio" | "screen" | "camera";
   /** Lowest first. Audio has one. */
   layers: readonly LayerFigures[];
-  /** What the lower temporal layers of the lowest live layer take of its bitrate; the last one is the whole. */
+  /** The cumulative shares of the lowest live layer's bitrate, by temporal layer; the last one is 1. */
   temporalShares?: readonly number[] | undefined;
   /** The height at which the subscriber shows the video; larger layers are not needed. */
   maxHeight?: number | undefined;
   /** The highest layer that the subscriber allows. */
   maxLayer?: number | undefined;
   paused: boolean;
-  /** Higher is served first. */
+  /** Subscriptions with a higher priority are served first. */
   priority: number;
 }
 
@@ -39,7 +39,7 @@ export interface LayerDecision {
   /** The layer with unlimited bandwidth, which the publisher has to encode. */
   desired: number;
   reason: LayerReason;
-  /** The highest temporal layer of it, if all of it does not fit. */
+  /** The highest temporal layer to send of `layer`, if not all of them fit. */
   temporal?: number;
 }
 
@@ -55,7 +55,7 @@ interface LayerPlan {
   wanted: number;
 }
 
-/** An upgrade needs spare budget and staying does not, so that a budget on the boundary does not flicker. */
+/** An upgrade needs spare budget and keeping a layer does not, so a budget near the boundary does not make the layer flicker. */
 const UPGRADE_MARGIN = 1.15;
 const STAY_MARGIN = 0.97;
 /** The only video is paused when it clearly does not fit: a video that comes and goes is worse. */
@@ -68,7 +68,7 @@ const RETURN_HOLD_MS = 500;
 /** Assumed until a layer has been measured. */
 const NOMINAL_AUDIO = 40_000;
 const NOMINAL_VIDEO = [150_000, 500_000, 1_500_000] as const;
-/** A layer hardly above the one below it is held back by the publisher's uplink and soon takes more. */
+/** A layer that needs hardly more than the one below it is held back by the publisher's uplink, and will soon need more. */
 const MIN_STEP = 1.5;
 
 interface Candidate {
@@ -155,7 +155,7 @@ export class LayerChooser {
     const desired = request.paused ? NO_LAYER : desiredLayer(request);
     const live = request.layers.map((_, i) => i).filter((i) => request.layers[i]?.live);
     let usable = desired === NO_LAYER ? [] : live.filter((i) => i <= desired);
-    // A larger layer than desired is better than none.
+    // If every layer is larger than desired, a larger one is better than none.
     if (desired !== NO_LAYER && usable.length === 0) usable = live.slice(0, 1);
     return {
       request,
@@ -185,7 +185,7 @@ export class LayerChooser {
     const loweredAtMs = lowered ? nowMs : (known?.loweredAtMs ?? Number.NEGATIVE_INFINITY);
     if (request.paused) this.#before.delete(request.id);
     else this.#before.set(request.id, { layer, isReduced: temporal >= 0, loweredAtMs });
-    // It counts as paused, so that all of the layer returns by the rules for a paused video.
+    // A video with temporal layers left out counts as paused, so all of them return by the rules for a paused video.
     if (layer === NO_LAYER && temporal >= 0)
       return { id: request.id, layer: usable[0] as number, desired, reason, temporal };
     return { id: request.id, layer, desired, reason };

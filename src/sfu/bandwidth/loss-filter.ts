@@ -5,7 +5,7 @@ import type { AcknowledgedPackets } from "../wire/rtcp/twcc-feedback.ts";
 
 const WINDOW_MS = 1_000;
 const MIN_PACKETS = 20;
-/** Hardly less loss at less than this share of the rate is inherent. */
+/** If the loss hardly falls when less than this share of the rate is sent, it is inherent. */
 const LOWER_RATE = 0.8;
 const SIMILAR_LOSS = 0.6;
 /** The measured loss varies by this factor. */
@@ -22,7 +22,7 @@ export class LossFilter {
   #inherent = 0;
   #seen = { reported: 0, lost: 0 };
 
-  /** Packets sent before `lessSinceMs` are known to have been too many, so their loss counts only for `takeSeen`. */
+  /** Packets sent before `lessSinceMs` were already too many, so their loss counts only for `takeSeen`. */
   add({ count, sentAtMs, arrivedAtMs, bytes }: AcknowledgedPackets, lessSinceMs = Number.NEGATIVE_INFINITY): void {
     this.#seen.reported += count;
     for (let i = 0; i < count; i++) {

@@ -4,7 +4,7 @@ import { BandwidthEstimator } from "./bandwidth-estimator.ts";
 import { firstFrameBitrate, LayerChooser, type LayerDecision, type LayerRequest } from "./layer-chooser.ts";
 import type { ProbePlan } from "./probe.ts";
 
-/** Plans are reviewed this often without an occasion, because rates drift and more may fit. */
+/** Plans are reviewed at this interval even if nothing happened, because rates drift and more may fit. */
 const REVIEW_INTERVAL_MS = 500;
 
 const REPAIR_SHARE = 0.3;
@@ -13,9 +13,9 @@ const MIN_REPAIR_BITRATE = 100_000;
 
 type Plan = {
   decisions: readonly LayerDecision[];
-  /** Higher layers stop now instead of when their successor begins, because they would lengthen the queue. */
+  /** Higher layers stop at once instead of when the lower layer begins, because they would lengthen the queue. */
   stopsImmediately: boolean;
-  /** Streams that need a keyframe begin after the queue has drained: the keyframe would arrive behind it anyway. */
+  /** Streams that need a keyframe begin only after the queue has drained, because the keyframe would wait in it anyway. */
   defersKeyframes: boolean;
   /** The probe to send now. */
   probe: ProbePlan | undefined;
@@ -26,7 +26,7 @@ type PlanOptions = {
   hasTransportSequence: boolean;
   /** Packets are sent that a probe can repeat. */
   canProbe: boolean;
-  /** Such packets will be sent once the video has begun. */
+  /** Packets that a probe can repeat will be sent once the video has begun. */
   willProbe: boolean;
 };
 
@@ -47,7 +47,7 @@ export class BandwidthPlanner {
     this.#chooser.forget(id);
   }
 
-  /** There are many subscribers and mostly nothing changes, so a new plan needs an occasion. */
+  /** There are many subscribers and usually nothing changes, so a new plan needs a reason. */
   isDue(nowMs: number): boolean {
     if (nowMs >= this.#dueMs || (this.#waits && !this.estimator.shouldDeferKeyframes(nowMs))) return true;
     const budget = this.#budget(nowMs);
@@ -67,7 +67,7 @@ export class BandwidthPlanner {
     this.estimator.setSatisfaction(wanted > 0 ? Math.min(1, used / wanted) : 1, nowMs);
     this.#nextStep = nextStep ?? Number.POSITIVE_INFINITY;
     this.#waits = this.estimator.shouldDeferKeyframes(nowMs);
-    // The chosen video soon shows whether it fits; more can be probed for then.
+    // The chosen video soon shows whether it fits, so more is probed for only then.
     const isBeginning = willProbe && !canProbe && videos > 0;
     const probe =
       nextStep === undefined || isBeginning

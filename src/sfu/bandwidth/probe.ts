@@ -144,14 +144,14 @@ interface ProbeResult {
 
 const TRIAL_MS = 2_500;
 
-/** A temporary upgrade beyond the estimate, where no feedback on probes comes or a probe found nearly enough. */
+/** A temporary upgrade beyond the estimate, for subscribers that send no feedback on probes or whose probe found nearly enough. */
 export class BandwidthTrial {
   #untilMs = Number.NEGATIVE_INFINITY;
   #bitrate = 0;
   #schedule: UpgradeSchedule | undefined;
   #probes = false;
 
-  /** With `probes` the trial replaces a probe that cannot be sent yet, for lack of reports or of video. */
+  /** `probes` says that the trial replaces a probe that cannot be sent yet, because there are no reports or no video. */
   begin(bitrate: number, schedule: UpgradeSchedule, nowMs: number, { probes = false } = {}): void {
     schedule.begun(nowMs);
     this.#schedule = schedule;

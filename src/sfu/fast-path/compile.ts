@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** A file calls functions of those before it alone. */
+/** In this order: a file calls only functions of the files before it. */
 export const NATIVE_SOURCES = [
   "gcm.c",
   "srtp.c",
@@ -35,13 +35,13 @@ const SHARED_OBJECT = [
   "-s",
   "-Wl,--exclude-libs,ALL,-Bsymbolic,-z,nodelete",
 ];
-/** Linked statically, the library runs on machines without libcrypto. */
+/** libcrypto is linked statically, so that the library runs on machines without it. */
 const LIBCRYPTO = ["-l:libcrypto.a", "-lcrypto"];
 
 export type NativeArch = "x64" | "arm64";
 type Compiled = { ok: true; compiler: string; isStatic: boolean } | { ok: false; reason: string };
 
-/** Changes whenever the library would. */
+/** A hash that changes whenever the compiled library would. */
 export function nativeFingerprint(): string {
   const hasher = new Bun.CryptoHasher("sha256");
   for (const file of [...NATIVE_SOURCES, ...HEADERS]) hasher.update(readFileSync(file));
@@ -58,7 +58,7 @@ export async function compileNative(outfile: string, arch?: NativeArch): Promise
   const compiler = names.map((name) => Bun.which(name)).find((path) => path !== null);
   if (!compiler) return { ok: false, reason: `there is no C compiler${arch ? ` for ${arch}` : ""}` };
   mkdirSync(dirname(outfile), { recursive: true });
-  // Several processes may compile at the same time: each writes a file of its own, and the last one stays.
+  // Several processes may compile at the same time: each writes its own draft, and the last rename wins.
   const draft = `${outfile}.${process.pid}.${crypto.randomUUID().slice(0, 8)}`;
   let problem = "";
   for (const libcrypto of LIBCRYPTO) {

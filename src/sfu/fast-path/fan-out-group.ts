@@ -11,16 +11,16 @@ import { SlotTable, type SubscriberSlot } from "./subscriber-slot.ts";
 
 export class FanOutGroup {
   readonly table = new SlotTable();
-  /** The sequence numbers that came, and those that are missing. */
+  /** The sequence numbers that arrived, and those that are missing. */
   readonly numbers = new SequenceMap(0);
   /** The number of the packet after which the newest slot was added. */
   #joinedAt = Number.NEGATIVE_INFINITY;
-  /** Up to this number, a subscriber may wait for a packet that others have. */
+  /** Up to this number a subscriber may wait for a packet that the others already have. */
   #unsettledUpTo = Number.NEGATIVE_INFINITY;
   /** The RTP timestamp of the newest frame, and when its first packet came. */
   timestamp = 0;
   timestampAtMs = 0;
-  /** The ids of the newest packet that has them. */
+  /** The VP8 ids of the newest packet that has any. */
   readonly vp8 = { seen: false, pictureId: -1, wide: false, tl0PicIdx: -1, keyIdx: -1 };
   packets = 0;
   octets = 0;
@@ -36,8 +36,8 @@ export class FanOutGroup {
   }
 
   /**
-   * "forward": the packet goes to all subscribers. "drop": all of them have it. "dissolve": it is empty or older than a slot, so that
-   * each subscriber decides for itself.
+   * "forward": the packet goes to all subscribers. "drop": all of them have it. "dissolve": it is empty or older than the newest
+   * slot, so each subscriber has to decide for itself.
    */
   decide({ extended, view }: SourcePacket): "forward" | "drop" | "dissolve" {
     if (this.size === 0 || view.payloadLength === 0) return "dissolve";
@@ -60,7 +60,7 @@ export class FanOutGroup {
     this.#setIds(vp8);
   }
 
-  /** Does the same with a run of packets that follow the newest. */
+  /** Does the same for a run of packets that follow the newest one. */
   advanceBy({ count, bytes, payloadBytes, timestamp, vp8 }: PacketRun, nowMs: number): void {
     this.numbers.forwardNext(count);
     this.packets += count;

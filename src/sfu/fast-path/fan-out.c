@@ -13,7 +13,7 @@
 
 _Static_assert(sizeof(subscriber_slot) == 128, "a row of subscriber-slot.ts");
 
-// Returns the id under which an extension is passed on, or 0. The last entry wins, as in the map of the reference.
+// Returns the id under which an extension is forwarded, or 0 if it is not. The last entry wins, as in the reference's map.
 static uint8_t passes_as(const subscriber_slot *to, uint32_t id) {
   for (int i = MAX_PASSED_EXTENSIONS - 1; i >= 0; i--)
     if (id != 0 && to->passed_from[i] == id) return to->passed_to[i];
@@ -61,7 +61,8 @@ static void rewrite_vp8(uint8_t *payload, const source_packet *from, const subsc
   }
 }
 
-// As SentPackets.next in wire/rtcp/twcc-feedback.ts: 12 bits of size, 5 of number, a zero, 13 of the RTP number, a zero.
+// Does the same as SentPackets.next in wire/rtcp/twcc-feedback.ts: 12 bits of size, 5 of number, a zero, 13 of the RTP number, a
+// zero.
 static uint32_t next_number(transport_numbers *n, const source_packet *from, double outgoing) {
   uint32_t sequence = outgoing >= 0 && outgoing < MAX_EXTENDED ? (uint32_t)((uint64_t)outgoing & 0x1fff) : 0;
   uint32_t number = n->next & 0xffff;
@@ -114,7 +115,7 @@ uint32_t fan_out_run(engine *e, uint8_t *arena, uint32_t arena_bytes, uint32_t f
   return count;
 }
 
-// The copies of one packet that TypeScript has received. Returns their number, or 0 when TypeScript has to write them itself.
+// Writes the copies of one packet that TypeScript has received. Returns their number, or 0 if TypeScript has to write them itself.
 EXPORT uint32_t stoa_fan_out(engine *e, uint8_t *arena, uint32_t arena_bytes, uint32_t first, destination *destinations,
                              const uint8_t *packet, uint32_t bytes, uint32_t payload_at, uint32_t payload_bytes, double extended,
                              double now_ms, uint32_t rewrites_vp8, const subscriber_slot *slots, uint32_t slot_count) {

@@ -12,7 +12,7 @@ import { describeCopy } from "./subscriber-slot.ts";
 /** Writes the copies of a packet for all subscribers of the group. The batch sends itself when it is full. */
 export type GroupFanOut = (packet: SourcePacket, group: FanOutGroup, nowMs: number, batch: SendBatch) => void;
 
-/** A packet may grow by extensions that are added or widened, the RTX number, padding and the tag. */
+/** What a packet may grow by: extensions that are added or widened, the RTX number, padding and the authentication tag. */
 const MAX_GROWTH = 320 + 255 + SRTP_MAX_OVERHEAD;
 
 const RTX_BYTES = 2;
@@ -86,7 +86,7 @@ export function createGroupFanOut(): GroupFanOut {
 function writeHeader(out: Uint8Array, packet: RtpView, target: FanOutTarget): number {
   const { extensions, sentAtMs, transportSequence, paddingLength } = target;
   const end = extensions.write(out, RTP_HEADER_BYTES, packet, sentAtMs, transportSequence);
-  // A publisher may send thousands of empty elements, which grow in the form that a subscriber needs.
+  // A publisher may send thousands of empty elements, which grow in the two-byte form that a subscriber may need.
   if (end + RTX_BYTES + packet.payloadLength + paddingLength + SRTP_MAX_OVERHEAD > PACKET_BUFFER_BYTES) return -1;
   out[0] = 0x80 | (end > RTP_HEADER_BYTES ? 0x10 : 0) | (paddingLength > 0 ? 0x20 : 0);
   out[1] = (target.marker ? 0x80 : 0) | target.payloadType;

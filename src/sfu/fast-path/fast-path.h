@@ -70,7 +70,7 @@ typedef struct {
   uint8_t passed_from[MAX_PASSED_EXTENSIONS], passed_to[MAX_PASSED_EXTENSIONS];
 } subscriber_slot;
 
-// A client has a few streams; a link between two workers has those of many publishers.
+// Clients have a few streams. A link between two workers carries those of many publishers.
 #define MAX_STREAMS 1024u
 
 // A published stream whose packets need no decision while they come in order and none begins a keyframe (stream-table.ts). `highest`
@@ -160,7 +160,7 @@ typedef struct {
   int32_t fd, event_loop;
   uint32_t is_v6, wait_ms, pause_us, session_count, grouping;
   uint32_t run_count, received, set_aside_count, packets_out, bytes_out, dropped;
-  // With `is_still` time does not pass, as a replayed trace needs it. `hurried` counts the frames that are not waited for.
+  // With `is_still` time stands still, as replaying a trace requires. `hurried` counts the frames for which the loop does not wait.
   uint32_t is_still, hurried, unused;
   destination from[MAX_RECEIVED];
   session sessions[MAX_SESSIONS];
@@ -168,7 +168,7 @@ typedef struct {
   set_aside aside[MAX_RECEIVED];
 } receive_loop;
 
-// The reasons why a packet is refused, as negative outcomes (native-srtp.ts).
+// The reasons for refusing a packet, as negative outcomes (native-srtp.ts).
 enum { MALFORMED = -1, REPLAYED = -2, UNAUTHENTIC = -3, TOO_MANY_STREAMS = -4 };
 
 // ---- srtp.c
@@ -203,7 +203,7 @@ void free_receivers(engine *e);
 
 #define MAX_ELEMENTS 16u
 
-// A published packet, plain, as its copies need it. Positions in the VP8 descriptor are 0 for fields that are not there.
+// A decrypted packet of a publisher, with what its copies need. Positions in the VP8 descriptor are 0 for absent fields.
 typedef struct {
   double extended, now_ms;
   const uint8_t *data;
@@ -229,8 +229,8 @@ int continues_frames(const source_packet *s, uint32_t codec);
 fast_stream *forwardable_stream(publisher *p, const uint8_t *packet, uint32_t length);
 // Whether the packet is the next one of its stream.
 int is_next_packet(const fast_stream *s, const uint8_t *packet);
-// Advances the stream by an opened packet, and records it for feedback and for the flight recorder. Returns 0, and changes nothing,
-// when TypeScript has to look at the packet.
+// Advances the stream by a decrypted packet, and records it for feedback and for the flight recorder. Returns 0, and changes
+// nothing, if TypeScript has to handle the packet.
 int advance_stream(publisher *p, fast_stream *stream, source_packet *s, packet_run *run, const uint8_t *packet, uint32_t length,
                    double now_ms);
 

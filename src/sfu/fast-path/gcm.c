@@ -35,7 +35,7 @@ IN_LINE __m128i reversed(__m128i block) {
   return _mm_shuffle_epi8(block, _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
 }
 
-// A sum of products of 128 bits with 128 bits. `middle` belongs half to the one and half to the other.
+// A sum of products of 128-bit numbers, each as low, middle and high part; `middle` overlaps both others by half.
 typedef struct {
   __m128i low, middle, high;
 } product;
@@ -57,7 +57,8 @@ IN_LINE __m128i reduced(product sum) {
   return _mm_xor_si128(low, high);
 }
 
-// Goes on with a hash by whole blocks, at most a stride of them. With each read backwards, GHASH is POLYVAL (RFC 8452, Appendix A).
+// Continues a hash with whole blocks, at most a stride of them. With the bytes of each block reversed, GHASH is POLYVAL (RFC 8452,
+// Appendix A).
 IN_LINE __m128i hashed(const gcm_key *k, __m128i hash, const uint8_t *from, uint32_t blocks) {
   product sum = {_mm_setzero_si128(), _mm_setzero_si128(), _mm_setzero_si128()};
   for (uint32_t i = 0; i < blocks; i++) {
@@ -87,7 +88,7 @@ ON_AVX void gcm_expand(gcm_key *to, const uint8_t *key) {
   store(to->rounds[0], round);
   ROUND_KEY(1, 0x01) ROUND_KEY(2, 0x02) ROUND_KEY(3, 0x04) ROUND_KEY(4, 0x08) ROUND_KEY(5, 0x10)
   ROUND_KEY(6, 0x20) ROUND_KEY(7, 0x40) ROUND_KEY(8, 0x80) ROUND_KEY(9, 0x1b) ROUND_KEY(10, 0x36)
-  // Times x, as the key of a POLYVAL is that of a GHASH.
+  // The key of GHASH times x is the key of POLYVAL.
   __m128i first = reversed(encrypted(to, _mm_setzero_si128()));
   __m128i carries = _mm_slli_si128(_mm_srli_epi64(first, 63), 8);
   __m128i overflow = _mm_shuffle_epi32(_mm_srai_epi32(first, 31), 0xff);
@@ -107,7 +108,7 @@ ON_AVX void gcm_expand(gcm_key *to, const uint8_t *key) {
 #define COUNT(i) __m128i b##i = _mm_xor_si128(counted(*counter, i), key);
 #define ROUND(i) b##i = _mm_aesenc_si128(b##i, key);
 #define LAST_ROUND(i) store(out + 16 * i, _mm_xor_si128(load(in + 16 * i), _mm_aesenclast_si128(b##i, key)));
-// A round of AES for a whole stride and, while the processor is at it, the hash of one block of the stride before.
+// One round of AES for a whole stride and, on the processor's other units, the hash of one block of the stride before.
 #define ROUND_AND_HASH(number)                                                                                \
   key = load(k->rounds[number]);                                                                              \
   EACH_BLOCK(ROUND)                                                                                           \
@@ -117,7 +118,7 @@ ON_AVX void gcm_expand(gcm_key *to, const uint8_t *key) {
     add_product(&sum, block, load(k->powers[8 - (number <= 8 ? number : 8)]));                                \
   }
 
-// Encrypts a stride, and hashes the one before it, which is encrypted already.
+// Encrypts a stride, and hashes the stride before it, which is already encrypted.
 IN_LINE void stride(const gcm_key *k, __m128i *counter, __m128i *hash, const uint8_t *before, const uint8_t *in, uint8_t *out) {
   product sum = {_mm_setzero_si128(), _mm_setzero_si128(), _mm_setzero_si128()};
   __m128i key = load(k->rounds[0]);
@@ -136,8 +137,8 @@ IN_LINE __m128i first_bytes(__m128i block, uint32_t bytes) {
   return _mm_and_si128(block, load(ONES_AND_ZEROS + 16 - bytes));
 }
 
-// The hash of a header but for its last stride, which is left in `last`, to be hashed while the body is encrypted. A header that is
-// shorter than one has zeros before it, which a hash that has not begun does not notice.
+// The hash of a header except its last stride, which is left in `last` and hashed while the body is encrypted. A header shorter
+// than a stride gets leading zeros, which do not change a hash that has not begun.
 IN_LINE __m128i hashed_header(const gcm_key *k, const uint8_t *header, uint32_t bytes, uint8_t *last) {
   __m128i hash = _mm_setzero_si128();
   for (uint32_t blocks = (bytes + 15) / 16; blocks > BLOCKS; blocks = (bytes + 15) / 16) {
@@ -165,7 +166,8 @@ ON_AVX void gcm_seal(const gcm_key *k, const uint8_t *iv, const uint8_t *header,
     stride(k, &counter, &hash, before, (plain && at > 0 ? plain : body) + at, body + at);
     before = body + at;
   }
-  // What is left of the body, as though it were a stride, and then the lengths. Whole blocks are written: the tag comes behind.
+  // The rest of the body is handled as a full stride, followed by the lengths. Writing whole blocks is safe, because the tag comes
+  // behind.
   uint32_t left = bytes - at, blocks = (left + 15) / 16;
   memcpy(rest, (plain && at > 0 ? plain : body) + at, left);
   stride(k, &counter, &hash, before, rest, rest);
@@ -190,7 +192,7 @@ void gcm_expand(gcm_key *to, const uint8_t *key) {
   memset(to, 0, sizeof *to);
 }
 
-// Never called: gcm_is_available says so.
+// Never called on these processors, because gcm_is_available returns 0.
 void gcm_seal(const gcm_key *k, const uint8_t *iv, const uint8_t *header, uint32_t header_bytes, const uint8_t *plain,
               uint8_t *body, uint32_t bytes) {
   (void)k, (void)iv, (void)header, (void)header_bytes, (void)plain, (void)body, (void)bytes;

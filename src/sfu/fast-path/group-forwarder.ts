@@ -42,7 +42,7 @@ export class GroupForwarder extends Forwarder {
     return super.octets + (member ? member.group.octets - member.octets : 0);
   }
 
-  /** The bytes that were sent since this forwarder joined its group. */
+  /** The bytes sent since this forwarder joined its group. */
   get groupBytes(): number {
     const member = this.#membership;
     return member ? member.group.bytes - member.bytes : 0;
@@ -90,7 +90,7 @@ export class GroupForwarder extends Forwarder {
     return true;
   }
 
-  /** Leaves the group, if there is one, as though every packet since had been forwarded by itself. */
+  /** Leaves the group, if it is in one, with the same state as if it had forwarded every packet since by itself. */
   leave(): void {
     const member = this.#membership;
     if (!member) return;

@@ -1,4 +1,7 @@
-/** Answers NACKs also for packets that a subscriber got as a member of a fan-out group: those are described again from its slot. */
+/**
+ * Answers NACKs also for packets that a subscriber got as a member of a fan-out group: their headers are derived again from its
+ * slot.
+ */
 import type { FanOutTarget } from "../forwarding/fan-out-target.ts";
 import { NackResponder } from "../forwarding/nack-responder.ts";
 import { Vp8Descriptor } from "../wire/codec/vp8.ts";
@@ -7,7 +10,10 @@ import type { RtpView } from "../wire/rtp/rtp.ts";
 import type { FanOutGroup } from "./fan-out-group.ts";
 import { describeCopy, type SubscriberSlot } from "./subscriber-slot.ts";
 
-/** More than a second has, however often packets are lost on their way to the server. */
+/**
+ * A subscriber has fewer memberships than this in the second for which packets are kept, however many packets are lost on the way
+ * to the server.
+ */
 const MAX_MEMBERSHIPS = 64;
 
 /**
@@ -63,7 +69,7 @@ export class GroupNackResponder extends NackResponder {
       describeCopy(slot, packet, sentAtMs, target);
       if (repeatsBytes && slot.numbers) {
         target.transportSequence = slot.numbers.find(sentAtMs, view.length, outgoing);
-        // Other bytes under the same number would reveal the key of the packet's authentication.
+        // Sending other bytes under the same number would reveal the authentication key.
         if (target.transportSequence < 0) return;
       }
       this.record(target, ring, extended);

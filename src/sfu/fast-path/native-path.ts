@@ -9,7 +9,7 @@ import { ROW_WORDS } from "./subscriber-slot.ts";
 
 export type NativePath = FastPath & {
   readonly receiveLoop: NativeReceiveLoop;
-  /** The keys that were added and not removed. */
+  /** The number of keys that were added and not yet removed. */
   liveCiphers(): number;
 };
 
@@ -68,13 +68,13 @@ function createNativeGroupFanOut(native: NativeEngine): GroupFanOut {
 }
 
 const ADDRESS_WORDS = 4;
-/** Peers come and go: when the table is full, it is cleared. */
+/** Peers come and go, so the table is cleared when it is full. */
 const MAX_KNOWN_ADDRESSES = 4_096;
 
 function createNativeSend({ functions }: NativeEngine): SendNatively {
   /** 1 until the system refuses to send groups of packets. */
   const grouping = new Uint32Array([1]);
-  /** The words are signed, because compiled code is discarded when it meets an unsigned one beyond 31 bits. */
+  /** The words are signed, because the JIT discards compiled code when it meets an unsigned word above 31 bits. */
   const known = new Map<string, Int32Array | null>();
 
   const wordsOf = (text: string): Int32Array | null => {

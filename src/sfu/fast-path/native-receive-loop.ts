@@ -8,9 +8,9 @@ import type { StreamTable } from "./stream-table.ts";
 
 export const MAX_SESSIONS = 512;
 const MAX_RECEIVED = 128;
-/** receive-loop.c ends with less room. */
+/** receive-loop.c returns when less room than this is left. */
 const LEAST_FREE = 16;
-/** The packets of a frame come within a fraction of a millisecond: the loop waits so long for the others after the first. */
+/** The packets of a frame arrive within a fraction of a millisecond, so the loop waits this long for the rest after the first. */
 const PAUSE_MICROS = 600;
 /** Positions in `receive_loop` of fast-path.h, in words of 32 bits, behind the double that it begins with. */
 const INPUT = { fd: 2, eventLoop: 3, isV6: 4, waitMs: 5, pauseMicros: 6, sessions: 7, grouping: 8 } as const;
@@ -47,7 +47,7 @@ const ASIDE_WORDS = 4;
 const ASIDE = { datagram: 0, session: 1, outcome: 2 } as const;
 const WORDS = ASIDE_AT + MAX_RECEIVED * ASIDE_WORDS;
 const TEXT_BYTES = 64;
-/** Peers come and go: when the table is full, it is cleared. */
+/** Peers come and go, so the table is cleared when it is full. */
 const MAX_KNOWN_SENDERS = 4_096;
 
 /** A connection whose packets may come: their address, and what is needed to open and forward them. */
@@ -70,10 +70,10 @@ type WaitTerms = {
   forMs: number;
 };
 
-/** The words are signed, because compiled code is discarded when it meets an unsigned one beyond 31 bits. */
+/** The words are signed, because the JIT discards compiled code when it meets an unsigned word above 31 bits. */
 type Sender = { readonly words: Int32Array; readonly isV6: boolean; readonly text: string };
 
-/** The results of a wait hold until the next one. */
+/** Each wait overwrites the results of the one before. */
 export class NativeReceiveLoop implements ReceiveBatch {
   readonly #native: NativeEngine;
   readonly #words = new Uint32Array(new ArrayBuffer(WORDS * 4));

@@ -20,7 +20,7 @@ _Static_assert(offsetof(receive_loop, from) == 72, "native-receive-loop.ts");
 _Static_assert(offsetof(receive_loop, runs) == 72 + MAX_RECEIVED * 24 + MAX_SESSIONS * 40, "native-receive-loop.ts");
 
 #define READ_AT_ONCE 64
-// With less room left, the loop returns to TypeScript.
+// The loop returns to TypeScript when less room than this is left.
 #define LEAST_FREE 16u
 #define SEND_PATIENCE_MS 10
 #define PAUSE_STEP_US 200u
@@ -33,9 +33,9 @@ typedef struct {
   uint32_t arena_bytes;
   destination *to;
   double began_ms, began_at_ms;
-  // Copies that were written and not sent.
+  // Copies that are written but not yet sent.
   uint32_t copies;
-  // The run that the next packet may continue, its packets, and its session. A count of 0: there is none.
+  // The run that the next packet may continue, its packets, and its session. There is none while the count is 0.
   packet_run run;
   source_packet sources[MAX_RUN];
   session *run_session;
@@ -64,7 +64,7 @@ static void count_out(state *g, int sign) {
   }
 }
 
-// Packets that find no room in the buffer of the socket even after a while are lost, as on any congested link.
+// Packets for which the socket's buffer has no room even after a while are lost, as on any congested link.
 static void send_copies(state *g) {
   receive_loop *loop = g->loop;
   int sent = g->copies == 0;
@@ -126,7 +126,7 @@ static int continues_run(const state *g, const session *s, uint32_t number, cons
 static int forward_packet(state *g, session *s, uint32_t number, double now_ms, int32_t *outcome) {
   uint8_t *packet = datagram_at(g, number);
   destination *from = &g->loop->from[number];
-  // Later packets of a session wait for the earlier ones that TypeScript handles: they keep their order.
+  // Packets of a session that follow one for TypeScript are left to TypeScript too, so that they keep their order.
   fast_stream *stream = s && !s->is_held ? forwardable_stream(s->streams, packet, from->length) : NULL;
   if (!stream || !is_next_packet(stream, packet)) return 0;
   receiver *r = find_receiver(g->e, s->receiver);
@@ -216,9 +216,9 @@ static void pause_for(uint32_t micros) {
   nanosleep(&pause, NULL);
 }
 
-// A browser sends the packets of a frame at once, and they come within a fraction of a millisecond. To wait for the others costs less
-// than to wake for each of them, and no viewer can show a frame before it is complete. Where the packets turn out to be spread, the
-// next frames are not waited for. Returns −1 when the socket cannot be read.
+// A browser sends the packets of a frame at once, and they arrive within a fraction of a millisecond. Waiting for the rest costs
+// less than waking up for each, and no viewer can show a frame before it is complete. If the packets turn out to be spread, the
+// loop does not wait for the next frames. Returns −1 if the socket cannot be read.
 static int await_frame(state *g) {
   receive_loop *loop = g->loop;
   for (uint32_t paused = 0; paused < loop->pause_us && MAX_RECEIVED - loop->received >= LEAST_FREE && is_amid_frame(g);
@@ -235,7 +235,7 @@ static int await_frame(state *g) {
   return 0;
 }
 
-// Returns 0 when TypeScript has something to do, also when no datagram was the reason to wake.
+// Returns 0 when TypeScript has something to do, even if no datagram woke the loop.
 static int receive(state *g) {
   uint32_t first = g->loop->received;
   if (read_datagrams(g) <= 0) return 0;
@@ -262,8 +262,8 @@ EXPORT void stoa_receive_loop(engine *e, receive_loop *loop, uint8_t *datagrams,
   g.copies = g.prepared = g.run.count = 0;
   g.began_ms = loop->now_ms;
   g.began_at_ms = clock_ms();
-  // A datagram makes the descriptor of the event loop readable as well, until it is received. Waiting there alone costs less than at
-  // both; when no datagram is there, the event loop has something to do.
+  // A datagram also makes the event loop's descriptor readable until it is received, and waiting at that descriptor alone costs
+  // less than at both. If no datagram is there, the event loop has something else to do.
   for (double left = loop->wait_ms; left > 0; left = loop->wait_ms - passed_ms(&g)) {
     struct pollfd either = {.fd = loop->event_loop >= 0 ? loop->event_loop : loop->fd, .events = POLLIN};
     int ready = poll(&either, 1, (int)left + 1);

@@ -8,16 +8,16 @@ import { type LoopSession, MAX_SESSIONS, type NativeReceiveLoop } from "./native
 import type { PacketRun, ReceiveBatch } from "./receive-batch.ts";
 import type { Descriptor, SendBatch } from "./send-batch.ts";
 
-/** Timers of the event loop may be late by this. */
+/** Timers of the event loop may be late by up to this time. */
 const MAX_WAIT_MS = 100;
-/** Without a forwarded packet for so long there is nothing to wait for. */
+/** After this long without a forwarded packet, waiting is not worthwhile. */
 const QUIET_MS = 150;
-/** A call or a handshake may need timers that cannot wait. */
+/** A call or a handshake may need timers that must not be late. */
 const AWAKE_MS = 100;
 
 /**
- * Of so many waits that end early, each has to receive a datagram on average, and one more for so many listed sessions. Otherwise the
- * event loop has so much else to do that it handles everything for a while.
+ * Over this many waits that ended early, each has to receive one datagram on average, plus one for every so many sessions.
+ * Otherwise the event loop has so much else to do that it handles everything for a while.
  */
 const WAITS_WEIGHED = 64;
 const SESSIONS_PER_DATAGRAM = 4;
@@ -62,7 +62,7 @@ export class ReceiveLoop {
   readonly #sessions: LoopSession[] = [];
   #mediaAtMs = 0;
   #awakeUntilMs = 0;
-  /** Waits that ended early, and the datagrams that were received meanwhile, less the cost of the waits. */
+  /** The waits that ended early, and the datagrams received during them minus the cost of the waits. */
   #waits = 0;
   #gained = 0;
   #isScheduled = false;

@@ -26,7 +26,7 @@ typedef struct {
   uint32_t count, capacity, window, latest;
 } streams;
 
-// An authenticated peer must not make the server hold state for ever more SSRCs: `max_streams`.
+// An authenticated peer must not make the server hold state for more and more SSRCs, so `max_streams` limits them.
 struct receiver {
   uint32_t cipher, max_streams;
   streams rtp, rtcp;
@@ -57,7 +57,7 @@ static stream *add_stream(streams *all, uint32_t ssrc) {
   return fresh;
 }
 
-// RFC 3711, Appendix A. −1 when the packet would belong before the very first cycle.
+// RFC 3711, Appendix A. Returns −1 for a packet from before the very first cycle.
 static int64_t estimate_index(int64_t highest, int64_t sequence) {
   int64_t last = highest % CYCLE;
   int64_t index = highest - last + sequence;

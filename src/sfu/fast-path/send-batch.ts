@@ -1,6 +1,6 @@
 /** Datagrams gathered in one arena, to be sent together. A packet allocates nothing but the view that is sent. */
 
-/** Holds the largest datagram that is received, and all that a copy may add to it. */
+/** Has room for the largest datagram that is received and everything that a copy may add to it. */
 export const PACKET_BUFFER_BYTES = 2304;
 /** With more packets in one system call the kernel drops some. */
 export const SEND_BATCH_PACKETS = 200;
@@ -36,8 +36,8 @@ export class SendBatch {
   #count = 0;
 
   /**
-   * `send` must have copied or sent the bytes when it returns, because the arena is used again at once. `sendNatively` is tried before:
-   * it returns true when it has sent all packets; otherwise those that it has sent have a length of 0.
+   * `send` must have copied or sent the bytes when it returns, because the arena is reused at once. `sendNatively` is tried first:
+   * it returns true when it has sent all packets; otherwise the packets that it did send have a length of 0.
    */
   constructor(
     send: (entries: SendEntries, count: number) => void,

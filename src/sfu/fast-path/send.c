@@ -121,7 +121,7 @@ static void write_segment_size(struct msghdr *message, control *room, uint32_t s
   memcpy(CMSG_DATA(header), &size, sizeof size);
 }
 
-// The packets of a group leave one by one where the kernel or the network card refuses it.
+// Sends the packets of a group one by one, where the kernel or the network card refuses the group.
 static void send_singly(int fd, const struct msghdr *together) {
   for (size_t i = 0; i < together->msg_iovlen; i++) {
     struct msghdr alone = *together;
@@ -133,7 +133,7 @@ static void send_singly(int fd, const struct msghdr *together) {
   }
 }
 
-// Returns how many messages were sent or cannot be sent at all. The others found the buffer of the socket full.
+// Returns how many messages were sent or can never be sent. For the others the socket's buffer was full.
 static uint32_t transmit(int fd, struct mmsghdr *messages, uint32_t count, uint32_t *grouping) {
   uint32_t sent = 0;
   for (int retried = 0; sent < count;) {
@@ -147,7 +147,7 @@ static uint32_t transmit(int fd, struct mmsghdr *messages, uint32_t count, uint3
     if (errno == EAGAIN || errno == EWOULDBLOCK) return sent;
     // An ICMP error of another peer is reported once.
     if (errno == ECONNREFUSED && retried++ == 0) continue;
-    // An address without a route must not hold up the others.
+    // A peer whose address has no route must not hold up the others.
     if (messages[sent].msg_hdr.msg_iovlen > 1) {
       if (errno == EIO || errno == EOPNOTSUPP || errno == ENOPROTOOPT) *grouping = 0;
       send_singly(fd, &messages[sent].msg_hdr);

@@ -137,7 +137,7 @@ static int seal_gcm(keys *k, uint8_t *body, uint32_t bytes) {
          EVP_CIPHER_CTX_ctrl(k->aes, EVP_CTRL_AEAD_GET_TAG, GCM_TAG_BYTES, body + bytes) == 1;
 }
 
-// The tag is behind the body. A wrong tag leaves the body unchanged.
+// The tag follows the body. With a wrong tag the body stays unchanged.
 static int open_gcm(engine *e, keys *k, uint8_t *body, uint32_t bytes) {
   int done, rest;
   if (EVP_CipherUpdate(k->aes, e->scratch, &done, body, (int)bytes) != 1 ||

@@ -25,7 +25,7 @@ typedef struct {
 // gcm.c works on strides of eight blocks.
 #define GCM_STRIDE 128u
 
-// The round keys of AES, and the powers of the hash key that a stride needs, the first power first.
+// The AES round keys, and the powers of the hash key that a stride needs, in ascending order.
 typedef struct {
   uint8_t rounds[11][16], powers[8][16];
 } gcm_key;
@@ -54,7 +54,7 @@ struct engine {
 
 // ---- gcm.c
 
-// Whether this processor has the instructions for it. Otherwise libcrypto does the same.
+// Whether this processor has the instructions that gcm.c uses. On others, libcrypto protects packets.
 int gcm_is_available(void);
 void gcm_expand(gcm_key *to, const uint8_t *key);
 // Encrypts `bytes` of body in place and writes the tag behind them. The bytes behind the first stride are read from `plain`, which

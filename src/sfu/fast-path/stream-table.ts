@@ -13,7 +13,7 @@ import type { SlotTable } from "./subscriber-slot.ts";
 const HEAD = { arrived: 0, flight: 2, transportSequenceId: 4, audioLevelId: 5, rows: 6 } as const;
 const HEAD_WORDS = 8;
 const ROW = { highest: 0, open: 2, ssrc: 3, payloadType: 4, codec: 5, rewritesVp8: 6 } as const;
-/** Behind the eight words of a stream is its `fan_out_group`. */
+/** The `fan_out_group` of a stream follows its eight words. */
 const GROUP = { slots: 8, count: 10, isForwardable: 11 } as const;
 const ROW_WORDS = 12;
 /** Most participants publish nothing, or a microphone and a camera in three layers. */
@@ -49,7 +49,7 @@ export class StreamTable<T extends object> {
   #highest = new Float64Array(this.memory.buffer);
   readonly #owners: (T | null)[] = new Array<T | null>(FIRST_ROWS).fill(null);
   readonly #rows = new Map<T, number>();
-  /** Kept alive while their addresses are in the memory. */
+  /** Keeps the buffers alive whose addresses are in the memory. */
   #records: PacketRecords = { arrived: null, flight: null };
 
   /** Null when the stream was closed meanwhile. */
@@ -63,7 +63,7 @@ export class StreamTable<T extends object> {
     this.memory[HEAD.audioLevelId] = ids.audioLevel;
   }
 
-  /** Without a free row, TypeScript goes on handling all packets of the stream. */
+  /** If no row is free, TypeScript continues to handle all packets of the stream. */
   open(owner: T, terms: FastStreamTerms, records: PacketRecords): void {
     if (records.arrived === null || records.flight === null) return;
     const row = this.#rows.get(owner) ?? this.#freeRow();
@@ -98,8 +98,8 @@ export class StreamTable<T extends object> {
   }
 
   /**
-   * Names the subscribers of every open stream, as they are now. `slotsOf` returns null for a stream that TypeScript has to handle.
-   * Returns whether native code can forward any stream.
+   * Stores the current subscribers of every open stream. `slotsOf` returns null for a stream that TypeScript has to handle. Returns
+   * whether native code can forward any stream.
    */
   link(slotsOf: (owner: T) => SlotTable | null): boolean {
     let isAnyForwardable = false;

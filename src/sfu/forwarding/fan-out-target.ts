@@ -3,14 +3,14 @@
 import type { OutgoingExtensions } from "../wire/rtp/rtp-extensions.ts";
 import type { SrtpSender } from "../wire/srtp/srtp.ts";
 
-/** The sending side of one connection. Before its owner changes a field, all `slots` leave. */
+/** The sending side of one connection. Its owner makes all `slots` leave before it changes a field. */
 export interface FanOutTransport {
   srtp: SrtpSender;
   address: string;
   port: number;
   /** Sends a packet over TCP; undefined with UDP. The bytes are reused afterwards. */
   deliver: ((packet: Uint8Array) => void) | undefined;
-  /** Streams that have copied the fields above. */
+  /** The members of fan-out groups that have copied the fields above. */
   readonly slots: Set<{ leave(): void }>;
 }
 

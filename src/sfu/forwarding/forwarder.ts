@@ -11,7 +11,7 @@ import type { FanOutTarget } from "./fan-out-target.ts";
 import type { SourcePacket, SvcPosition, TemporalPosition } from "./source-packet.ts";
 
 export const PAUSED = -1;
-/** A target that has all spatial layers of its stream. */
+/** The target of a subscriber that gets all spatial layers of a stream. */
 export const ALL_SPATIAL = Number.POSITIVE_INFINITY;
 export const ALL_TEMPORAL = Number.POSITIVE_INFINITY;
 const MIN_FIRST_SEQUENCE = 1_000;
@@ -31,20 +31,20 @@ export interface CopyConstants {
   readonly timestampOffset: number;
   /** Null leaves the payload as it is. */
   readonly vp8Offsets: Readonly<Vp8Ids> | null;
-  /** Up to this number, packets are missing that may still come. */
+  /** Packets up to this number are missing and may still arrive. */
   readonly unsettledUpTo: number;
 }
 
-/** The packets that were sent with those constants, without this forwarder. */
+/** What was sent with those constants while the packets bypassed this forwarder. */
 interface SentByConstants {
   packets: number;
   octets: number;
-  /** The numbers that came, and those that are missing. */
+  /** The sequence numbers that arrived, and those that are missing. */
   numbers: SequenceMap;
   /** The timestamp of the newest frame, and when its first packet came. */
   timestamp: number;
   timestampAtMs: number;
-  /** The ids of the newest packet that has them. */
+  /** The VP8 ids of the newest packet that has any. */
   vp8: { readonly seen: boolean; readonly pictureId: number; readonly wide: boolean } & Vp8Ids;
 }
 
@@ -68,19 +68,19 @@ export class Forwarder {
   readonly #references = new Map<number, ClockReference>();
   #target = PAUSED;
   #current = PAUSED;
-  /** The highest spatial layers that are forwarded now, and from the next frame or keyframe on. */
+  /** The highest spatial layer that is forwarded now, and the one from the next frame or keyframe on. */
   #spatial = ALL_SPATIAL;
   #targetSpatial = ALL_SPATIAL;
-  /** The same of temporal layers. */
+  /** The same for temporal layers. */
   #temporal = ALL_TEMPORAL;
   #targetTemporal = ALL_TEMPORAL;
   #frameTimestamp = -1;
   #pictureTimestamp = -1;
-  /** The layer that was forwarded last: the maps know its clock and its numbers. */
+  /** The layer that was forwarded last, whose clock and numbers the maps follow. */
   #previous = PAUSED;
   #otherSource = false;
   #clockRate: number;
-  /** Grows with every layer switch. */
+  /** Is incremented with every layer switch. */
   switches = 0;
   #packets = 0;
   #octets = 0;
@@ -114,7 +114,7 @@ export class Forwarder {
     return this.#target;
   }
 
-  /** The target layer can only be entered with a keyframe, which has not come. */
+  /** The target layer needs a keyframe to be entered, which has not arrived. */
   get wantsKeyframe(): boolean {
     if (this.#codec === "audio" || this.#target === PAUSED) return false;
     return this.#current !== this.#target || this.#spatial < this.#targetSpatial;
@@ -132,20 +132,20 @@ export class Forwarder {
     return this.#targetTemporal;
   }
 
-  /** Packets are left out by their temporal layer, or will be, or are until the frame at which the others begin. */
+  /** Packets are left out by their temporal layer, will be, or still are until the frame from which on the rest is forwarded. */
   get readsTemporal(): boolean {
     return this.#temporal !== ALL_TEMPORAL || this.#targetTemporal !== ALL_TEMPORAL;
   }
 
-  /** A packet of the present source has been forwarded. */
+  /** A packet of the current source has been forwarded. */
   get hasSource(): boolean {
     return this.#previous !== PAUSED;
   }
 
   /**
-   * PAUSED takes effect at once; a layer begins with its next keyframe, and until then the current one continues. Higher spatial
-   * layers of a stream begin with a keyframe too, and end with the next frame. Temporal layers end with the next frame, and begin
-   * with one that allows it.
+   * PAUSED takes effect at once. A layer begins with its next keyframe, and until then the current one continues. More spatial
+   * layers begin with a keyframe too, fewer begin with the next frame. Fewer temporal layers begin with the next frame, more with
+   * the first frame that allows it.
    */
   setTarget(layer: number, spatial = ALL_SPATIAL, temporal = ALL_TEMPORAL): void {
     this.#target = layer;
@@ -166,7 +166,7 @@ export class Forwarder {
     this.#references.clear();
   }
 
-  /** The layer continues as another stream: its numbers and its clock begin anew, with the next keyframe. */
+  /** The layer continues as another stream, whose numbers and clock begin anew with the next keyframe. */
   layerRestarted(layer: number): void {
     this.#references.delete(layer);
     if (layer === this.#previous) this.#previous = PAUSED;
@@ -199,7 +199,7 @@ export class Forwarder {
     };
   }
 
-  /** Applies packets that were sent with those constants, as though each had been forwarded here. */
+  /** Applies packets that were sent with those constants, as if this forwarder had forwarded each. */
   catchUp(sent: SentByConstants): void {
     this.#packets += sent.packets;
     this.#octets += sent.octets;
@@ -237,7 +237,7 @@ export class Forwarder {
     target.payloadType = this.#payloadType;
     // RFC 3551 §4.1: the marker after a silence lets the jitter buffer adapt without a click.
     target.marker = view.marker || (entered && this.#codec === "audio");
-    // The highest layer that is forwarded ends the picture.
+    // The last packet of the highest forwarded layer ends the frame.
     if (svc?.endsFrame && svc.spatial === this.#spatial) target.marker = true;
     target.originalSequenceNumber = -1;
     target.sentAtMs = nowMs;

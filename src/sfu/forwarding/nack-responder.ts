@@ -72,7 +72,7 @@ export class NackResponder {
     }
   }
 
-  /** The position of the record. The memory grows only for records that a NACK may still ask for. */
+  /** Returns the position of the record. The memory grows only for records that a NACK may still ask for. */
   #indexFor({ sequenceNumber, sentAtMs }: FanOutTarget): number {
     for (;;) {
       const index = sequenceNumber & this.#mask;
@@ -83,7 +83,7 @@ export class NackResponder {
     }
   }
 
-  /** The number of packets that there is room for. */
+  /** The number of packets for which there is room. */
   get capacity(): number {
     return this.#mask + 1;
   }
@@ -148,7 +148,7 @@ export class NackResponder {
     return true;
   }
 
-  /** A subclass records a packet here that was sent without a record; with every byte of its header, if those are to be repeated. */
+  /** A subclass restores the record of a packet that was sent without one, with the whole header if the bytes are repeated. */
   protected recall(
     _sequenceNumber: number,
     _nowMs: number,
@@ -199,7 +199,7 @@ export class NackResponder {
     for (let i = 0; i < target.prefixLength; i++) target.prefix[i] = this.#bytes[at + i] as number;
   }
 
-  /** Another track takes the place of this one: earlier packets are not sent again. */
+  /** Another track takes the place of this one, so earlier packets are not sent again. */
   clear(): void {
     this.#rings = [];
     this.#forgetAll();

@@ -17,7 +17,7 @@ export type TemporalPosition = {
   layer: number;
   /** The highest layer of the stream. */
   top: number;
-  /** The highest layer that a subscriber of lower ones may get from this packet's frame on. */
+  /** The highest temporal layer that a subscriber can switch up to with this packet's frame. */
   entersUpTo: number;
 };
 

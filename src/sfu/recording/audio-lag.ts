@@ -8,13 +8,13 @@ const LOOK_AHEAD_MS = 6.5;
 const DEFAULT_PACKET_MS = 20;
 /** A report this long after the last packet is not judged: there was silence, or packets were lost. */
 const RECENT_MS = 100;
-/** Reports that came out of order with packets are outvoted by as many others. */
+/** Reports that were reordered with packets are outvoted by as many others. */
 const MAX_VOTES = 3;
 
 /**
- * How much later than the capture the sender reports place a stream's audio. Browsers report that the first sample of a packet
- * was captured when the packet was sent, which is after its last sample. A sender that does so is recognised by its reports: they
- * place the end of packets that were already sent in the future.
+ * How much later than its capture the sender reports place a stream's audio. Browsers report that the first sample of a packet was
+ * captured when the packet was sent, which is after its last sample. Such a sender is recognised by reports that place the end of
+ * already sent packets in the future.
  */
 export class AudioLag {
   readonly #clockRate: number;

@@ -12,7 +12,7 @@ const PART_MS = 450;
 const SEGMENT_MS = 1_900;
 /** Players start with the first complete segment, so it is short. */
 const FIRST_SEGMENT_MS = 900;
-/** After a longer gap a new segment begins, instead of a frame that stands still. */
+/** After a longer gap a new segment begins, because a frame would otherwise be shown for all that time. */
 const GAP_MS = 1_000;
 
 export type Piece = Pick<

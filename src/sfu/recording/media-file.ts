@@ -22,7 +22,7 @@ export interface MediaFile {
   begin(): Uint8Array;
   /** Takes frames in order of time. Bytes may be held back until a fragment is complete; callers use them before the next call. */
   add(frame: readonly Span[], timeMs: number, durationMs: number, keyframe: boolean): readonly Span[];
-  /** `lastsMs` is the duration with silence after the last frame. */
+  /** `lastsMs` is the duration of the file, including silence after the last frame. */
   finish(lastsMs?: number): { tail: Uint8Array; patches: Patch[] };
 }
 

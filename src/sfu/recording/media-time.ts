@@ -5,8 +5,8 @@ import { timestampDiff } from "../wire/rtp/sequence.ts";
 import type { ClockReference } from "../wire/rtp/timestamp-map.ts";
 
 /**
- * Clocks of capture devices drift by some 100 ppm, those made of timers on a busy machine by some per cent. Frames follow the
- * reports by stretching time, by at most this inaudible share.
+ * Clocks of capture devices drift by some 100 ppm, timers on a busy machine by some per cent. Frames follow the reports by
+ * stretching time, at most by this inaudible share.
  */
 const MAX_BEND = 0.05;
 /** The accuracy of reports. */
@@ -70,7 +70,7 @@ export class MediaTime {
     return this.#atMs;
   }
 
-  /** Moves the reports' clock; returns false when no frame depends on it yet. */
+  /** Moves all reports after a clock was corrected; returns false while no frame depends on it. */
   move(byMs: number): boolean {
     if (!this.isExact) return false;
     this.#atMs += byMs;

@@ -14,7 +14,7 @@ function idBytes(id: number): Uint8Array {
   return id > 0xff ? Uint8Array.of(id >>> 8, id) : Uint8Array.of(id);
 }
 
-/** The shortest form, or eight bytes for a size that is filled in later. */
+/** The shortest form of a size, or eight bytes (`wide`) for a size that is filled in later. */
 function sizeBytes(size: number, wide = false): Uint8Array {
   if (wide) {
     const out = new Uint8Array(8);
@@ -35,7 +35,7 @@ function master(id: number, ...children: Uint8Array[]): Uint8Array {
   return element(id, concat(children));
 }
 
-/** At least `width` bytes, so that patched numbers keep their length. */
+/** Writes a number in at least `width` bytes. A placeholder has to be as long as the number that later replaces it. */
 function unsigned(id: number, value: number, width = 1): Uint8Array {
   const bytes: number[] = [];
   for (let rest = value; rest > 0 || bytes.length < width; rest = Math.floor(rest / 256)) bytes.unshift(rest % 256);

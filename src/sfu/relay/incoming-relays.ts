@@ -25,7 +25,7 @@ type Stream = {
   isRepair: boolean;
 };
 
-/** Lost sound is asked for again on links that are shorter than this; later it would come too late. */
+/** Lost audio is requested again only on links shorter than this, because a repeated packet would otherwise come too late. */
 const MAX_AUDIO_REPAIR_RTT_MS = 100;
 
 /** The link, as its incoming tracks use it. `rttMs` is null between workers of one node. */
@@ -76,7 +76,7 @@ class RelayedPublisher implements TrackOwner {
     this.#feedback.tick(publications, rttMs, nowMs);
   }
 
-  /** A subscriber's first frame must not wait for the next look at what is wanted. */
+  /** The first frame of a subscriber must not wait for the next periodic check of what is wanted. */
   #raise(publication: Publication): void {
     let wanted = -1;
     for (const { desiredLayer } of publication.subscriptions) wanted = Math.max(wanted, desiredLayer ?? -1);
@@ -181,7 +181,7 @@ export class IncomingRelays {
     this.#rooms.set(publication, room);
     room.published(publication, publisher);
     room.announced(publication);
-    // All audio is relayed, because the loudest speakers are found among all, and recordings need it.
+    // All audio is relayed, because the loudest speakers are chosen among all, and recordings need all.
     if (track.kind === "audio") for (const ssrc of ssrcs.values()) this.#want(ssrc, true);
   }
 
@@ -244,7 +244,7 @@ export class IncomingRelays {
     const stream = this.#streams.get(view.ssrc);
     const codec = stream && codecOf(stream.publication, view.payloadType, stream.isRepair);
     if (!stream || !codec) {
-      // The last packets of a track that has ended.
+      // These are the last packets of a track that has ended.
       if (!stream) this.#connection.forget(view.ssrc);
       return;
     }
