@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-/** A shorter time says nothing, because reading the load is work itself. */
+/** A shorter time gives no meaningful figure, because reading the load is work itself. */
 const LEAST_MS = 500;
 
 /**

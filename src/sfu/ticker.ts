@@ -1,4 +1,4 @@
-/** Never changes, and reading it takes as long as reading the time. */
+/** This value never changes, and reading it takes as long as reading the time. */
 const { timeOrigin } = performance;
 
 /** A wall clock that runs ahead by `ahead.ms`. Calls and the JIT warm-up use the same code, so that it stays compiled. */
@@ -6,10 +6,13 @@ export function clockAhead(ahead: { ms: number }): () => number {
   return () => timeOrigin + performance.now() + ahead.ms;
 }
 
-/** With packets, a tick may come early by this, so that the thread need not wake for the timer. */
+/** While packets arrive, a tick may come this much early with a packet, so that the thread need not wake up for the timer. */
 const EARLY_MS = 50;
 
-/** Ticks for the rooms of a worker: with packets while they come, by a timer otherwise, and not at all while all rooms are empty. */
+/**
+ * Runs the ticks of a worker's rooms: with packets while they arrive, otherwise by a timer, and not at all while all rooms are
+ * empty.
+ */
 export class Ticker {
   readonly #now: () => number;
   readonly #tick: (nowMs: number) => void;
@@ -30,7 +33,7 @@ export class Ticker {
     if (everyMs !== null) this.#timer = setInterval(() => this.#run(this.#now()), everyMs);
   }
 
-  /** Ticks at least so often, until the interval is set again. */
+  /** Ticks at least this often until the interval is set again. */
   expedite(everyMs: number): void {
     if (this.#everyMs === null || this.#everyMs > everyMs) this.setInterval(everyMs);
   }

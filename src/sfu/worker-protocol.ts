@@ -31,20 +31,20 @@ export type WorkerSettings = {
   probe?: { ufrag: string; pwd: string };
   /** The memory of a ClientTable: the clients of the relay of this machine. */
   relayed?: SharedArrayBuffer;
-  /** The port of an older process that still uses it: both do from now on. When that is gone, `port` counts. */
+  /** The port of an older process, which both processes use from now on. When the older process is gone, `port` is used. */
   succeeds?: SharedPort | undefined;
 };
 
 type WorkerRelayCalls = RelayCalls & { openLink: OpenLink };
 
-/** The calls by which a newer process comes to use the port of this one. */
+/** The calls by which a newer process joins the port of this one. */
 type PortCalls = {
   sharePort: { request: undefined; response: SharedPort | Unshareable };
-  /** No newer process has come, or none will any more. */
+  /** No newer process has joined, or none will join any more. */
   keepPort: { request: undefined; response: undefined };
 };
 
-/** Of the methods of a node, those that one worker serves. */
+/** The methods of a node that a single worker serves. */
 export type EngineMethod = Exclude<MediaMethod, "linkPoint" | "relay">;
 
 type Calls = PortCalls & { [M in EngineMethod]: { request: MediaRequest<M>; response: MediaResponse<M> } } & {
@@ -62,10 +62,13 @@ export type WorkerCall = {
 export const ONLY_LOOKS: ReadonlySet<WorkerMethod> = new Set<WorkerMethod>(["load", "rooms", "room", "flight"]);
 
 export type ToWorker =
-  /** `vitals` is a counter that grows while the engine runs, even when it is too busy to respond, the MiB that the worker holds, and how busy its thread is in percent. */
+  /**
+   * `vitals` is shared memory: a counter that grows while the engine runs, even when it is too busy to respond; the MiB that the
+   * worker holds; and how busy its thread is, in percent.
+   */
   | { type: "start"; settings: WorkerSettings; vitals: Int32Array }
   | WorkerCall
-  /** Many clients have come and gone, and the thread is idle: the worker collects garbage. */
+  /** Many clients have come and gone and the thread is idle, so the worker collects garbage. */
   | { type: "collectGarbage" }
   | { type: "close" };
 

@@ -9,7 +9,7 @@ import type { FromWorker, ToWorker, WorkerCall, WorkerSettings } from "./worker-
 declare const self: Worker;
 
 const VITALS_INTERVAL_MS = 1_000;
-/** A server that has just started has other things to do, and one that ends again soon needs no warm-up. */
+/** A server that has just started is busy with other things, and one that ends again soon needs no warm-up. */
 const WARM_UP_DELAY_MS = 3_000;
 const MIB = 1024 * 1024;
 
@@ -34,7 +34,10 @@ function serve(): void {
     }
   };
 
-  /** A worker that already has a call compiles its code with that, and so does one without loopback. */
+  /**
+   * A worker that already has a call needs no warm-up, because the call compiles its code. A worker without loopback cannot run
+   * one.
+   */
   const warmUpEngine = (fresh: Engine, settings: WorkerSettings, output: EngineOutput) => {
     if (!closed && fresh.packetsIn === 0) warmUp(settings, output, () => closed).catch(() => {});
   };
@@ -80,11 +83,11 @@ function serve(): void {
     }
   };
 
-  // werift drops some of its promises. An error over one peer must not end the calls of all others.
+  // werift leaves some promises without a handler. An error with one peer must not end the calls of all others.
   process.on("unhandledRejection", fault);
 }
 
-/** The memory of this thread. Above the bound, garbage is collected first. */
+/** The memory of this thread, in MiB. If it is above the bound, garbage is collected before measuring. */
 function heldMb(maxMb: number): number {
   const measured = () => Math.ceil(process.memoryUsage().heapUsed / MIB);
   try {
@@ -92,7 +95,7 @@ function heldMb(maxMb: number): number {
     Bun.gc(true);
     return measured();
   } catch {
-    // Bun reads /proc for this, which fails without a free descriptor. The next measurement is a second later.
+    // Bun reads /proc for this, which fails without a free descriptor. It is measured again a second later.
     return 0;
   }
 }

@@ -4,7 +4,7 @@
  */
 
 const QUEUE_MS = 100;
-/** Loss above the usual loss of the link that means it is full. */
+/** Loss of this much more than the link's usual loss means that the link is full. */
 const HIGH_LOSS = 0.1;
 /** If at least this share of the loss remains after a decrease, the load did not cause it. */
 const SAME_LOSS = 0.7;
@@ -40,7 +40,10 @@ export class LinkQueue {
     this.#lowestMs = Math.min(this.#lowestMs, travelMs);
   }
 
-  /** The queue since the last call; null if nothing has arrived. A busy thread delays some packets but a queue delays all, so the shortest time counts. */
+  /**
+   * Returns the queue since the last call; null if nothing has arrived. A busy thread delays some packets but a queue delays all of
+   * them, so the shortest time counts.
+   */
   takeMs(): number | null {
     const queueMs = this.#lowestMs - Math.min(this.#shortestMs, this.#shortestBeforeMs);
     this.#lowestMs = Number.POSITIVE_INFINITY;

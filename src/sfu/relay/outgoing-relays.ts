@@ -13,7 +13,7 @@ import { SentPackets } from "../wire/rtcp/twcc-feedback.ts";
 import type { NegotiatedCodec } from "../wire/sdp/codecs.ts";
 import { LINK_EXTENSIONS, type LinkKind } from "./relayed-track.ts";
 
-/** Assumed until the first report; a packet is not repeated more often. */
+/** The round trip that is assumed until the first report. A packet is repeated at most once per round trip. */
 const DEFAULT_RTT_MS = 5;
 /** A keyframe that did not come is requested again. */
 const ASK_AGAIN_MS = 500;
@@ -26,12 +26,12 @@ type Stream = {
   layer: PublishedLayer;
   section: OutgoingSection;
   isWanted: boolean;
-  /** While it was last sent; 0 before that. */
+  /** The bitrate while the stream was last sent; 0 before that. */
   bps: number;
   subscription: RelaySubscription | null;
 };
 
-/** Gets one layer of a track unchanged, regardless of loudness: the viewers' own worker decides on that. */
+/** Gets one layer of a track unchanged, however quiet it is: the viewers' own worker chooses the loudest voices. */
 class RelaySubscription extends Subscription {
   readonly #layer: PublishedLayer;
   readonly #now: () => number;
@@ -47,7 +47,7 @@ class RelaySubscription extends Subscription {
     this.want();
   }
 
-  /** The publisher encodes the layer, or all spatial layers of the only stream: a link carries them together. */
+  /** Asks the publisher for the layer, or for all spatial layers of its only stream, because a link carries those together. */
   want(): void {
     const { kind, choices, layers } = this.publication;
     if (kind === "video") this.desiredLayer = choices === layers ? this.#layer.index : (choices.at(-1)?.index ?? 0);
@@ -83,7 +83,7 @@ export class OutgoingRelays implements RoomLink {
   /** The relayed streams, by their SSRCs on the link. */
   readonly #streams = new Map<number, Stream>();
   readonly #reports: ReportSender;
-  /** The whole link is measured instead of its packets, which have no transport-wide numbers. */
+  /** A link is measured as a whole, because its packets have no transport-wide numbers. */
   readonly #sent = new SentPackets();
   #rttMs = DEFAULT_RTT_MS;
   #limit = Number.POSITIVE_INFINITY;
@@ -121,7 +121,7 @@ export class OutgoingRelays implements RoomLink {
   offer(roomId: string, publication: Publication): void {
     const { codec, kind, trackId, identity, clientTrackId, mid, source, name, encryption, muted } = publication;
     if (!codec) return;
-    // Lost sound is sent again on a link, whatever the publisher can do.
+    // Lost audio is sent again on a link, even if the publisher cannot resend it.
     const codecs = publication.codecs.map((one) => ({ ...one, nack: true }));
     const known = this.#tracks.get(publication)?.streams;
     const streams =
@@ -175,8 +175,8 @@ export class OutgoingRelays implements RoomLink {
   }
 
   /**
-   * Sends what is wanted: all sound and the lowest layer of every video, and the higher ones as far as they fit, screens first. A link
-   * that is late because a machine is overloaded must not freeze a video.
+   * Sends all audio and the lowest layer of every video, and higher layers as far as they fit, screens first. The lowest layers
+   * ignore the limit: a link may only seem slow because a machine is overloaded, and must not freeze a video.
    */
   fit(limit: number, nowMs: number): void {
     this.#limit = limit;
@@ -226,7 +226,7 @@ export class OutgoingRelays implements RoomLink {
             const stream = this.#streams.get(report.ssrc);
             const tripMs = stream?.section.sentReports.roundTripMs(report, nowMs) ?? this.#rttMs;
             if (this.kind === "worker") this.#rttMs = tripMs;
-            // The report has the loss of the viewers there, too.
+            // The viewers' worker reports its viewers' loss here too.
             if (stream?.publication.kind === "audio") stream.publication.downlinkLost(report.fractionLost, nowMs);
           }
           break;
@@ -259,7 +259,7 @@ function createSection(kind: TrackKind, codecs: NegotiatedCodec[]): OutgoingSect
 
 const lowestOf = ({ layers }: Publication) => layers[0]?.index;
 
-/** What is sent first has the lowest rank. */
+/** Streams with a lower rank are sent first. */
 function rankOf({ publication: { kind, source }, layer }: Stream): number {
   if (kind === "audio") return -1;
   return layer.index * 2 + (source === "screenShare" ? 0 : 1);

@@ -1,6 +1,7 @@
 /**
- * A link to another worker: one connection for all rooms that both have. To the publisher's worker it is a viewer, to the viewers'
- * worker a publisher. Each side tells the other which streams it wants: all of it every second, so that nothing needs an answer.
+ * A link to another worker: one connection for all rooms that both have. To the publisher's worker the link is a viewer, to the
+ * viewers' worker a publisher. Each side tells the other which streams it wants, and repeats the whole list every second, so that
+ * no acknowledgement is needed.
  */
 import type { LinkCondition, LinkState, RelayedTrack, RelayedTrackRef } from "../../protocol/media/relay.ts";
 import type { ParticipantHost } from "../room/host.ts";
@@ -19,7 +20,7 @@ const SUBTYPE = { wanted: 1, unwanted: 0, ping: 2, pong: 3, arrived: 4 } as cons
 const WANTS_EVERY_MS = 1_000;
 /** The interval of checks until the other side has responded. */
 const HELLO_EVERY_MS = 50;
-/** Between nodes, where nothing else shows that the network has failed. */
+/** The interval between nodes, where nothing else shows that the network has failed. */
 const SIGN_OF_LIFE_EVERY_MS = 250;
 const CHECK_EVERY_MS = 1_000;
 const ARRIVED_EVERY_MS = 1_000;
@@ -49,7 +50,7 @@ export class RelayLink {
   readonly path = { expected: 0, lost: 0 };
   /** Null between workers of one node, whose links are as wide as its memory. */
   readonly #budget: LinkBudget | null;
-  /** Towards this end. */
+  /** Measures how long packets towards this end wait. */
   readonly #queue = new LinkQueue();
   readonly #wants = new Map<number, boolean>();
   readonly #ssrc = randomSsrc();

@@ -3,7 +3,7 @@ import type { LinkCredentials, LinkRef } from "../../protocol/media/relay.ts";
 import { type NegotiatedExtensions, noExtensions } from "../wire/sdp/extensions.ts";
 import type { SrtpMasterKey } from "../wire/srtp/srtp.ts";
 
-/** Whether the workers are of one node, or of two. */
+/** Whether both workers belong to one node ("worker") or to two ("node"). */
 export type LinkKind = "worker" | "node";
 
 export type OpenLink = LinkRef & {
@@ -14,7 +14,7 @@ export type OpenLink = LinkRef & {
   checks: { local: LinkCredentials; remote: LinkCredentials } | null;
 };
 
-/** The ids on every link, whatever those of the publishers are. */
+/** The extension ids on every link, which replace those that the publishers negotiated. */
 export const LINK_EXTENSIONS: NegotiatedExtensions = {
   ...noExtensions(),
   audioLevel: 1,

@@ -22,7 +22,7 @@ const ANSWERS: ReadonlySet<number> = new Set([11, 12]);
 export type DataDialect = "frames" | "packets";
 
 export class DataMessage {
-  /** The message as a frame; null when it is not text. */
+  /** The message as a JSON frame; null if the payload is not text. */
   readonly delivery: DataChannelDelivery | null;
   readonly size: number;
   readonly isStreamPart: boolean;
@@ -58,7 +58,7 @@ export class DataMessage {
     });
   }
 
-  /** Bytes from a backend. */
+  /** Creates a message of bytes that a backend sends. */
   static ofBytes(
     bytes: Buffer,
     { topic, to, isLossy, nonce }: { topic?: string; to?: string[]; isLossy: boolean; nonce?: string },
@@ -82,7 +82,7 @@ export class DataMessage {
     return message;
   }
 
-  /** A request of the server, whose id stands for its sender. */
+  /** Creates a request from the server, whose id takes the place of a sender. */
   static ofRequest(to: string, payload: string, { id, method, timeoutMs }: NonNullable<SendData["request"]>) {
     const request = encodePacket({ request: { id, method, payload, timeoutMs, version: 1 } });
     const content = readDataPacket(Buffer.from(request))?.content;
@@ -133,7 +133,7 @@ export class DataMessage {
   }
 }
 
-/** Frames and the RTC socket carry text; other bytes are delivered in packets only. */
+/** Frames and the RTC socket carry only text, so other bytes are delivered in packets only. */
 function textOf(payload: Buffer): string | null {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(payload);

@@ -19,10 +19,10 @@ export type DataKind = keyof typeof DATA_CHANNELS;
 const MAX_HANDED_OVER_BYTES = 65_536;
 /** A client this far behind on reliable data has its channel closed; it may open another. */
 const MAX_WAITING_BYTES = 4 * 1_024 * 1_024;
-/** A reader that is this far behind slows its senders down, until it has caught up to CAUGHT_UP_BYTES. */
+/** A reader this far behind slows down its senders until at most CAUGHT_UP_BYTES wait for it. */
 const BEHIND_BYTES = 1_024 * 1_024;
 const CAUGHT_UP_BYTES = 256 * 1_024;
-/** A client that connects or reconnects has its channels by then, or gets data on its RTC socket. */
+/** By this time a client that connects or reconnects has opened its channels. Otherwise it gets data on its RTC socket. */
 const AWAITED_MS = 20_000;
 /** A thousand answered requests per second take two messages each. */
 const MESSAGES_PER_SECOND = 2_500;
@@ -30,10 +30,10 @@ const BYTES_PER_SECOND = 4 * 1_024 * 1_024;
 /** Twice the number of messages that a client sends without an acknowledgement. */
 const MAX_HELD_MESSAGES = 1_000;
 const MAX_HELD_BYTES = 1_024 * 1_024;
-/** Received messages are acknowledged at once at one of these limits, and otherwise at the next tick. */
+/** Messages are acknowledged as soon as one of these limits is reached, and otherwise at the next tick. */
 const ACKNOWLEDGED_MESSAGES = 100;
 const ACKNOWLEDGED_BYTES = 128 * 1_024;
-/** The number of messages that a client keeps to repeat them. Further repetitions count against its message rate. */
+/** The number of messages that a client keeps for repetition. Repetitions beyond it count against its message rate. */
 const FREE_REPEATS = 400;
 const HEARD = /^\{"heard":(\d{1,15})\}$/;
 const MAX_HEARD_LENGTH = 32;
@@ -75,7 +75,7 @@ export type DataSink = {
 export class DataRelay implements DataSender {
   /** Lossy messages that were dropped because the client is slow. */
   lost = 0;
-  /** The number of the last reliable packet; a client that resumes repeats packets that may be lost. */
+  /** The number of the last reliable packet. A client that resumes repeats packets that may have been lost. */
   lastSequence = 0;
   /** The last numbered reliable frame, and whether its sender has been sent the acknowledgement. */
   #lastFrame = { stream: "", seq: 0 };
@@ -92,7 +92,7 @@ export class DataRelay implements DataSender {
   readonly #now: () => number;
   #dialect: DataDialect = "frames";
   #isLivekit = false;
-  /** Messages of a client that acknowledges, which wait for its budget or its room's. */
+  /** Messages of a client that waits for acknowledgements, held until its own budget or its room's allows them. */
   readonly #held: HeldMessage[] = [];
   #heldBytes = 0;
   #unacknowledged = { messages: 0, bytes: 0 };
@@ -101,7 +101,7 @@ export class DataRelay implements DataSender {
   readonly #slowed = new Set<DataSender>();
   /** Is true after the loss of a reliable channel. */
   #isReplaced = false;
-  /** Since when the reliable channel is expected. */
+  /** Since when the client's reliable channel has been expected. */
   #awaitedSinceMs = Number.NEGATIVE_INFINITY;
 
   constructor(room: DataSink, owner: DataOwner, now: () => number) {
@@ -124,7 +124,7 @@ export class DataRelay implements DataSender {
     return this.#isLivekit;
   }
 
-  /** Called when a LiveKit client begins to connect: it gets data only on its channels, so reliable messages wait for them. */
+  /** Called when a LiveKit client begins to connect. It gets data only on its channels, so reliable messages wait for them. */
   expectPackets(): void {
     if (this.#isLivekit) return;
     this.#dialect = "packets";
@@ -140,7 +140,7 @@ export class DataRelay implements DataSender {
     this.#dropped.add(reason, messages, reader);
   }
 
-  /** Called when a client offers data channels: what the RTC socket cannot carry waits for them. */
+  /** Called when a client offers data channels. What the RTC socket cannot carry then waits for them. */
   expectChannels(): void {
     if (this.#channels.size === 0 && !this.#isLivekit) this.#awaitedSinceMs = this.#now();
   }
@@ -160,7 +160,7 @@ export class DataRelay implements DataSender {
   #began(channel: DataChannel): void {
     this.#repeats = 0;
     this.#reliable.channelOpened(lastAcknowledged(channel.protocol));
-    // An acknowledgement of 0 tells the client that acknowledgements will come.
+    // An acknowledgement of 0 announces to the client that acknowledgements will follow.
     this.#isAcknowledged = false;
     channel.onLow = () => this.#pump();
     this.#pump();
@@ -184,7 +184,7 @@ export class DataRelay implements DataSender {
     }
   }
 
-  /** Takes the client's acknowledgement, which does not count as a message. */
+  /** Returns true for an acknowledgement of the client, which does not count as a message. */
   #isHeard(text: string): boolean {
     const seq = text.length <= MAX_HEARD_LENGTH ? HEARD.exec(text)?.[1] : undefined;
     if (seq === undefined) return false;
@@ -194,7 +194,7 @@ export class DataRelay implements DataSender {
     return true;
   }
 
-  /** A client that waits for acknowledgements is slowed down by their delay, so that it loses nothing to a limit. */
+  /** A client that waits for acknowledgements is slowed down by delaying them, so that it loses nothing to a limit. */
   #hold(message: HeldMessage): void {
     if (this.#held.length >= MAX_HELD_MESSAGES || this.#heldBytes + message.size > MAX_HELD_BYTES) {
       this.#dropped.add("rate_limited");
@@ -230,7 +230,7 @@ export class DataRelay implements DataSender {
     return false;
   }
 
-  /** Returns null when the message was relayed now or before, otherwise the reason why not. */
+  /** Returns null if the message is relayed, now or earlier, and otherwise the reason why it is not. */
   #passOn(format: ChannelFormat | null, message: DataMessage | "again" | null): DataDropReason | null {
     if (!this.#owner.permissions.publishData) return "permission_denied";
     if (message === "again") {
@@ -350,7 +350,7 @@ export class DataRelay implements DataSender {
     this.#dropped.tick(this.#now());
   }
 
-  /** Another connection follows: waiting and unacknowledged messages are sent on its channel. */
+  /** Another connection follows, and waiting and unacknowledged messages are sent on its channel. */
   reset(): void {
     this.#channels.clear();
     this.#isReplaced = true;
@@ -374,7 +374,7 @@ export class DataRelay implements DataSender {
     channel.send(JSON.stringify({ heard: this.#dialect === "packets" ? this.lastSequence : this.#lastFrame.seq }));
   }
 
-  /** Forgets what waits for the client, and tells it and the senders: what was under way may have arrived. */
+  /** Discards what waits for the client, and tells the client and the senders so. Messages that were under way may have arrived. */
   #giveUp(): void {
     let all = 0;
     const { identity } = this.#owner.self;
@@ -391,7 +391,7 @@ type HeldMessage = {
   format: ChannelFormat;
   data: string | Buffer;
   size: number;
-  /** Undefined until it is within the client's own budget. */
+  /** Undefined while the message is over the client's own budget, and so has not been parsed. */
   message?: DataMessage | "again" | null;
 };
 
@@ -437,9 +437,9 @@ class DroppedData {
 
 type Rates = { deliveriesPerSecond: number; bytesPerSecond: number };
 
-/** For one sender: eighty messages a second to thirty participants, for example. */
+/** Enough for eighty messages a second to thirty participants, for example. */
 const SENDER_RATES: Rates = { deliveriesPerSecond: 2_500, bytesPerSecond: 8 * 1_024 * 1_024 };
-/** For all senders in a room, so that the worker has capacity left for media. */
+/** For all senders of a room together, so that the worker has capacity left for media. */
 export const ROOM_RATES: Rates = { deliveriesPerSecond: 4_000, bytesPerSecond: 16 * 1_024 * 1_024 };
 
 /**

@@ -37,7 +37,7 @@ export class Downlink {
   #automatic = false;
   /** The sections of the loudest voices. */
   #voiceSections: OutgoingSection[] = [];
-  /** Microphones that must not be delivered there: they may not be received, or were not wanted. */
+  /** Microphones that must not be delivered in the voice sections, because they may not be received or are not wanted. */
   readonly #withheld = new Set<string>();
   #voicesTold = "{}";
 
@@ -61,7 +61,7 @@ export class Downlink {
     return bytes;
   }
 
-  /** Recently sent packets, for the flight recorder. */
+  /** The recently sent packets, for the flight recorder. */
   get history(): number[][] {
     return this.#sent.history(this.#host.now());
   }
@@ -70,7 +70,7 @@ export class Downlink {
     return this.#subscriptions.size > 0 ? this.#allocation.queueMs(this.#host.now()) : null;
   }
 
-  /** Null while nothing is received. */
+  /** The available bandwidth; null while nothing is received. */
   get availableBps(): number | null {
     return this.#subscriptions.size > 0 ? this.#allocation.estimate : null;
   }
@@ -249,7 +249,7 @@ export class Downlink {
     this.#keyframeBudgets.forget(publication.trackId);
   }
 
-  /** With the reason `permission` the client is notified. */
+  /** With the reason `permission`, the client is notified of the end of each subscription. */
   unsubscribeAll(reason: DeliveryReason): void {
     for (const subscription of [...this.#subscriptions.values()]) {
       this.#end(subscription);
@@ -304,7 +304,8 @@ export class Downlink {
           break;
         case "transport-feedback":
           this.#allocation.onTransportFeedback(packet, nowMs);
-          // A narrowed path would fill until the next tick. The report may have arrived a little before now.
+          // A path that has become narrow would fill its queue until the next tick. The report may carry a time slightly before
+          // now.
           if (this.#allocation.isReallocationDue(nowMs)) this.allocate(this.#host.now());
           break;
       }
@@ -373,7 +374,7 @@ function defined<T extends object>(values: T): Partial<T> {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Partial<T>;
 }
 
-/** The limit for each track, whether keyframes are needed because of loss, another section or layer, or another subscription. */
+/** The limit for each track, whether keyframes are needed because of loss, a change of section or layer, or a new subscription. */
 const KEYFRAMES_PER_SECOND = 0.25;
 /** Enough for a window that is resized on a poor path. */
 const KEYFRAMES_AT_ONCE = 16;

@@ -7,7 +7,7 @@ interface QualityFigures {
   lossRatio: number;
   rttMs: number;
   jitterMs: number;
-  /** Time since the last packet of any kind. */
+  /** The time since the last packet of any kind. */
   silentMs: number;
 }
 

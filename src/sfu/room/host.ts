@@ -14,12 +14,12 @@ export type ParticipantHost = ConnectionHost & {
   fingerprint: { algorithm: string; value: string };
   /** Shared by all participants, because it is too large to have one each. */
   transportFeedback: TransportFeedback;
-  /** Takes over the counters of a closed connection, because the worker's counters never decrease. */
+  /** Takes over the counters of a closed connection, so that the worker's counters never decrease. */
   retired(refusals: Partial<SrtpRefusals>): void;
   emit(event: MediaEvent): void;
   /** Hands data to the other workers that have participants of the room. */
   relayData(data: RelayedData): void;
-  /** Sends feedback to publishers soon instead of at the next tick. */
+  /** Requests a feedback round soon, instead of at the next tick. */
   expediteFeedback(): void;
   newId(): string;
   /** How busy the worker was in the last seconds; null when unknown. */
@@ -77,7 +77,7 @@ export interface RoomTracks {
   /** Is true when the publisher has been told to send the track. */
   isWanted(publication: Publication): boolean;
   muteChanged(publication: Publication): void;
-  /** `level` is as in the header: 0 (loudest) … 127 (silence). */
+  /** `level` is the value of the header extension: 0 (loudest) … 127 (silence). */
   observeAudioLevel(publication: Publication, level: number, nowMs: number): void;
   /** Is true when further audio levels of the track cannot change which tracks are audible. */
   isVoiceUncontested(publication: Publication): boolean;

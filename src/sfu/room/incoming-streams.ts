@@ -21,9 +21,9 @@ type FastStream = { readonly publication: Publication; readonly layer: Published
 type IncomingStreamsHost = {
   readonly flight: FlightRecorder;
   roomOf(publication: Publication): RoomTracks;
-  /** Where native code records arrivals; null before there is anything to record. */
+  /** Where native code records arrivals; null while there is nothing to record. */
   arrivalsMemory(): Float64Array | null;
-  /** Native code has recorded the arrival of a packet with a transport-wide number. */
+  /** Called when native code has recorded the arrival of a packet with a transport-wide number. */
   recordedNatively(ssrc: number): void;
   expediteFeedback(): void;
   /** The first packet of the publication was forwarded. */
@@ -49,7 +49,7 @@ export class IncomingStreams {
     this.#table.setExtensions(ids);
   }
 
-  /** Takes a packet of the layer, or one that repeats a packet of it over RTX. */
+  /** Takes a packet of the layer, or an RTX packet that repeats one. */
   receive(
     publication: Publication,
     layer: PublishedLayer,
@@ -63,7 +63,7 @@ export class IncomingStreams {
     if (isRepair) {
       layer.repairSsrc = view.ssrc;
       if (layer.ssrc === 0 || !unwrapRtx(view, layer.ssrc, codec.payloadType)) return;
-      // Browsers probe the bandwidth by repeating packets that have arrived, which is no media.
+      // Browsers probe the bandwidth by repeating packets that have already arrived. Those are not media.
       if (!layer.nack.receive(view.sequenceNumber, nowMs)) return;
     } else if (layer.ssrc !== view.ssrc) {
       const isFirst = layer.ssrc === 0;
@@ -87,7 +87,7 @@ export class IncomingStreams {
     this.#openFastStream(publication, layer);
   }
 
-  /** After a packet that was handled here, native code may forward the next ones. */
+  /** After TypeScript has handled a packet of the stream, native code may forward the next ones. */
   #openFastStream(publication: Publication, layer: PublishedLayer): void {
     const terms = publication.fastStreamTerms(layer);
     if (!terms) return;

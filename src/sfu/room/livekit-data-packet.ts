@@ -25,8 +25,8 @@ const DESTINATION_IDENTITIES = 5;
 const SEQUENCE = 16;
 const PARTICIPANT_SID = 17;
 /**
- * The content of a packet besides `user`: DTMF, transcription, metrics, chat message, RPC request, acknowledgement and
- * response, stream header, chunk and trailer, encrypted packet. `speaker` (3) is the server's to say.
+ * The kinds of content besides `user`: DTMF, transcription, metrics, chat message, RPC request, acknowledgement and response,
+ * stream header, chunk and trailer, encrypted packet. `speaker` (3) is left out, because only the server may say who speaks.
  */
 const RELAYED: ReadonlySet<number> = new Set([6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 18]);
 
@@ -57,7 +57,7 @@ const USER_RELAYED: ReadonlyMap<number, WireType> = new Map([
 export const userNonce = (nonce: Uint8Array) => writeField(11, BYTES, nonce);
 
 const MAX_DESTINATIONS = 500;
-/** Beside its destinations a packet has one field of each kind. */
+/** A packet has its destinations, and at most one field of each other kind. */
 const MAX_FIELDS = MAX_DESTINATIONS + 32;
 
 export type DataPacket = {
@@ -65,7 +65,7 @@ export type DataPacket = {
   destinations: string[];
   /** The participant ids that older clients name instead. */
   destinationIds: string[];
-  /** 0 for clients that do not number their messages. */
+  /** 0 if the client does not number its messages. */
   sequence: number;
   isLossy: boolean;
   /** The identity that the sender names as its own, which only an agent may choose; empty for none. */
@@ -73,7 +73,7 @@ export type DataPacket = {
   content: UserContent | { field: number; body: Buffer };
 };
 
-/** An application's message; the other contents are those of the LiveKit SDK itself. */
+/** The content of an application's message; all other contents are those of the LiveKit SDK itself. */
 type UserContent = { payload: Buffer; topic: string | null; more: Uint8Array[] };
 
 export const isStreamPart = (content: DataPacket["content"]) => !isUser(content) && STREAM_PARTS.has(content.field);
@@ -82,7 +82,7 @@ export type Sender = { identity: string; participantId: string };
 
 export const isUser = (content: DataPacket["content"]): content is UserContent => "payload" in content;
 
-/** The packet with its number for one reader instead of the sender's, because decoders take the last value; 0 is none. */
+/** Appends the reader's own number to a packet. Decoders take the last value, so it replaces the sender's number; 0 means none. */
 export const numbered = (packet: Buffer, seq: number) => Buffer.concat([packet, writeNumber(SEQUENCE, seq)]);
 
 /** Returns null for a malformed packet, one without content, and one whose content is not relayed. */
@@ -101,7 +101,7 @@ export function readDataPacket(data: Buffer): DataPacket | null {
     else if (field === SEQUENCE && wire === VARINT) packet.sequence = numberOf(value) % 2 ** 32;
     else if (field === KIND && wire === VARINT) packet.isLossy = numberOf(value) === 1;
     else if ((field === USER || RELAYED.has(field)) && wire === BYTES) {
-      // Decoders merge or replace repeated contents, each in its own way.
+      // If a content is repeated, some decoders merge the two and others take the last.
       if (content) return false;
       content = field === USER ? readUser(value, packet) : { field, body: value };
       if (!content) return false;

@@ -47,7 +47,7 @@ export class Participant implements MediaOwner, TrackOwner {
   #network: NetworkProfile = "none";
   readonly #host: ParticipantHost;
   readonly #main: PeerConnection;
-  /** The second peer connection of clients that receive on a connection of its own. */
+  /** The second peer connection, for clients that receive on a separate one. */
   #receiving: PeerConnection | null = null;
   #firstOfferAtMs: number | null = null;
 
@@ -138,7 +138,7 @@ export class Participant implements MediaOwner, TrackOwner {
     });
   }
 
-  /** Emits no events, because the state of the participant is that of its main connection. */
+  /** Emits no events, because the participant's state is that of its main connection. */
   #createReceiving(): PeerConnection {
     this.downlink.reset();
     return new PeerConnection(this.#host, {

@@ -13,7 +13,7 @@ export class PeerConnection {
   connection: Connection | null = null;
   readonly #host: ParticipantHost;
   readonly #events: PeerConnectionEvents;
-  /** Of the last offer, what tells whether the next one is of the same peer connection. */
+  /** The parts of the last offer by which the next one is recognised as belonging to the same peer connection. */
   #peer: Pick<Offer, "sessionId" | "iceUfrag" | "fingerprints"> | null = null;
   #ice = { ufrag: "", pwd: "" };
   readonly #sessionId = String(BigInt.asUintN(62, BigInt(Bun.hash(crypto.randomUUID()))));
@@ -41,7 +41,8 @@ export class PeerConnection {
     if (same && this.connection) {
       this.connection.certificateNamed(offer.fingerprints);
       if (before?.iceUfrag === offer.iceUfrag) return this.connection;
-      // An offer without a certificate has placeholder credentials; the next one has the client's and is no ICE restart.
+      // An offer without a certificate has placeholder credentials. The next offer has the client's real ones, which is no ICE
+      // restart.
       if (before?.fingerprints.length === 0 && theirs) this.connection.ice.setRemoteCredentials(theirs);
       else this.#ice = this.connection.issueCredentials(theirs);
       return this.connection;

@@ -26,12 +26,12 @@ export function lastAcknowledged(protocol: string): number | null {
 export class ReliableQueue {
   #isOn = false;
   #lastSeq = 0;
-  /** Sent on an earlier channel and perhaps lost with it. */
+  /** Messages that were sent on an earlier channel and perhaps lost with it. */
   #repeated: Delivery[] = [];
   #waiting: Delivery[] = [];
-  /** Parts of streams, which others do not wait for. */
+  /** Parts of data streams, which other messages overtake. */
   #waitingParts: Delivery[] = [];
-  /** Sent and not yet acknowledged. */
+  /** Messages that were sent and not yet acknowledged. */
   #unacknowledged: Delivery[] = [];
   #bytes = 0;
 
@@ -58,7 +58,7 @@ export class ReliableQueue {
     this.#isOn = seq !== null;
     if (seq !== null) {
       this.acknowledge(seq);
-      // A restarted node continues with the client's number.
+      // A node that was restarted continues with the number that the client has.
       this.#lastSeq = Math.max(this.#lastSeq, seq);
       this.#repeated = [...this.#unacknowledged, ...this.#repeated];
     } else this.#forget(this.#unacknowledged);
@@ -70,7 +70,7 @@ export class ReliableQueue {
     this.#bytes += message.size;
   }
 
-  /** Takes the next message as it is sent on the channel; null when it has no form in the dialect. */
+  /** Takes the next message in the form in which it is sent; null when none is left, or the dialect cannot express this one. */
   take(dialect: DataDialect, onUnreadable: (sender: DataSender | null) => void): string | Buffer | null {
     const next = this.#repeated.shift() ?? this.#waiting.shift() ?? this.#waitingParts.shift();
     if (!next) return null;
@@ -93,7 +93,7 @@ export class ReliableQueue {
     }
   }
 
-  /** Returns how many messages of each sender were forgotten. */
+  /** Discards all messages, and returns how many of each sender there were. */
   clear(): Map<DataSender | null, number> {
     const forgotten = new Map<DataSender | null, number>();
     for (const list of [this.#repeated, this.#waiting, this.#waitingParts, this.#unacknowledged])

@@ -65,7 +65,7 @@ export class RoomRecorder {
     this.#end(recorder);
   }
 
-  /** Another control plane has missed a part of a live stream, which begins again with the first frames of new files. */
+  /** The control plane was replaced and has missed a part of the live stream, so the stream begins again with new files. */
   beginAgain(publication: Publication): void {
     if (!this.#request.parts || !this.#tracks.has(publication.trackId)) return;
     this.unpublished(publication);

@@ -20,12 +20,12 @@ import { isVoice, RoomVoices } from "./speakers.ts";
 
 /** Lost packets are requested after 10 ms. */
 export const URGENT_TICK_MS = 20;
-/** Half as often as this once publishers have settled and no subscriber's path is too narrow. */
+/** The tick interval once publishers have settled and no subscriber's path is too narrow. */
 const STEADY_TICK_MS = 50;
 const SLOW_TICK_MS = 100;
 /** Unanswered requests of the server in one room. */
 const MAX_REQUESTS = 1_000;
-/** An acknowledgement and a response. */
+/** A request is answered at most by an acknowledgement and a response. */
 const MAX_ANSWERS = 2;
 /** Timers may fire a little early. */
 const TIMER_SLACK_MS = 10;
@@ -46,9 +46,9 @@ export class Room implements RoomTracks, DataSink {
   /** By identity, so that a profile outlasts a rejoin. */
   readonly #networks = new Map<string, NetworkProfile>();
   readonly #dataBudget: DataBudget;
-  /** Requests of the server to participants, by id. */
+  /** The server's own requests to participants, by id. */
   readonly #requests = new Map<string, { to: string; untilMs: number; answers: number }>();
-  /** To the other workers that have participants of the room. */
+  /** The links to the other workers that have participants of the room. */
   readonly #links = new Set<RoomLink>();
   #recorder: RoomRecorder | null = null;
   #slowTickDueMs = 0;
@@ -86,7 +86,7 @@ export class Room implements RoomTracks, DataSink {
     this.#unlisted.delete(participantId);
   }
 
-  /** The tracks are offered again to a link that already has the room. */
+  /** On a link that already has the room, the tracks are offered again. */
   share(link: RoomLink): void {
     this.#links.add(link);
     for (const publication of this.#publications.values()) this.#offer(publication, link);
@@ -175,7 +175,7 @@ export class Room implements RoomTracks, DataSink {
     }
     if (this.#recorder) throw new MediaError("RECORDING_RUNS", "Another recording of the room is running.");
     this.#recorder = new RoomRecorder(request, this.#host);
-    // Another node records its own participants.
+    // Tracks from another node are recorded there.
     for (const publication of this.#publications.values())
       if (publication.origin !== "node") this.#recorder.published(publication);
   }
@@ -201,7 +201,7 @@ export class Room implements RoomTracks, DataSink {
     if (answer && request?.to === from.self.identity) {
       const { requestId, packet } = answer;
       request.answers += 1;
-      // The main thread, which all rooms share, reads them.
+      // Answers go to the main thread, which all rooms share, so their number is limited.
       if (request.answers === MAX_ANSWERS) this.#requests.delete(requestId);
       from.emit({ type: "requestAnswered", requestId, packet: packet.toString("base64") });
       share.spend(1, message.size);
@@ -248,7 +248,7 @@ export class Room implements RoomTracks, DataSink {
     if (this.#links.size > 0) this.#host.relayData(message.relayed(this.#roomId, from, kind));
   }
 
-  /** Data whose sender is on another worker, which has checked it. */
+  /** Takes data whose sender is on another worker, which has checked it. */
   deliverRelayed(data: RelayedData): void {
     const recipients = this.#deliver(data.from, data.kind, DataMessage.ofRelayed(data), null);
     if (data.from !== null) this.#dataBudget.spend(recipients, data.size);
@@ -256,7 +256,7 @@ export class Room implements RoomTracks, DataSink {
 
   #deliver(from: string | null, kind: DataKind, message: DataMessage, sender: DataSender | null): number {
     const { delivery } = message;
-    // Those who may not send data get the keys of an encrypted call all the same.
+    // Participants who may not send data still have to get the keys of an encrypted call.
     const isForAll = delivery?.topic === KEY_TOPIC;
     const recipients: string[] = [];
     let delivered = 0;

@@ -171,7 +171,7 @@ function update(contender: Contender, level: number, nowMs: number): void {
   contender.atMs = nowMs;
 }
 
-/** Only microphones share the sections of the loudest voices; other sounds are subscribed to by themselves. */
+/** Only microphones share the sections of the loudest voices; other audio has its own subscriptions. */
 export const isVoice = ({ kind, source }: Publication): boolean => kind === "audio" && source === "microphone";
 
 /** Which microphones of a room are audible, and which participants are shown as speaking. */

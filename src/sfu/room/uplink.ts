@@ -70,7 +70,7 @@ export class Uplink {
     return [...this.#byMid.values()].filter(({ primary }) => !primary);
   }
 
-  /** Returns the ids of the requested tracks; known tracks keep theirs. */
+  /** Returns the ids of the requested tracks; tracks that are known keep their ids. */
   negotiated(
     offer: Offer,
     sections: readonly AnsweredSection[],
@@ -111,7 +111,7 @@ export class Uplink {
     }
     return publish.flatMap((section) => {
       const publication = this.#byMid.get(section.mid) ?? this.#begin(section);
-      // The track of a backup may have ended meanwhile.
+      // The track that this one backs up may have ended meanwhile.
       if (!publication) return [];
       publication.codecs = [...(this.#sections.get(section.mid)?.codecs.values() ?? [])];
       return { clientTrackId: publication.clientTrackId, trackId: publication.trackId };

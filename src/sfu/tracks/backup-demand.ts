@@ -2,7 +2,7 @@
 import { BACKUP_CODECS, type BackupCodec } from "../../protocol/signaling.ts";
 import type { Publication } from "./publication.ts";
 
-/** A viewer may be about to leave, or the publisher about to change its codec. */
+/** The delay before a backup is requested, because a viewer may be about to leave, or the publisher about to change its codec. */
 const BEGINS_AFTER_MS = 500;
 const ENDS_AFTER_MS = 10_000;
 

@@ -8,9 +8,9 @@ import type { RtpExtensions } from "../wire/rtp/rtp-extensions.ts";
 
 type StreamName = {
   mid: string;
-  /** Null without simulcast. */
+  /** Null for a stream without simulcast. */
   rid: string | null;
-  /** Carries retransmissions of the stream with the same mid and rid. */
+  /** The stream carries retransmissions of the stream with the same MID and RID. */
   repair: boolean;
 };
 

@@ -44,7 +44,7 @@ export class OutgoingSection {
   readonly stream: OutgoingStream;
   /** Is false while the client offers the section as inactive. */
   usable = true;
-  /** The track is redundant audio, which this subscriber did not negotiate: it gets the newest frame of each packet. */
+  /** The track is redundant audio that this subscriber did not negotiate, so it gets the newest frame of each packet. */
   unwrapsRed = false;
   /** Null until a track is attached and the connection is up. */
   target: FanOutTarget | null = null;
@@ -89,7 +89,7 @@ export class OutgoingSection {
     return this.target !== null && !this.unwrapsRed && this.target.transport.deliver === undefined;
   }
 
-  /** The subscriber recovers lost audio from the next packet. */
+  /** Is true when the subscriber gets redundant audio, from which it recovers lost packets by itself. */
   get sendsRed(): boolean {
     return this.#codec?.codec === "red";
   }
@@ -156,7 +156,7 @@ export class OutgoingSection {
     this.responder?.clear();
   }
 
-  /** Padding consists of packets that were sent before, which needs RTX. */
+  /** A probe repeats packets that were sent before, which needs RTX. */
   get canProbe(): boolean {
     return this.target !== null && this.usesTransportSequence && (this.#codec?.rtxPayloadType ?? null) !== null;
   }
@@ -192,7 +192,7 @@ export class OutgoingSection {
     const target = this.#repairTarget;
     const rtxPayloadType = this.#codec?.rtxPayloadType ?? null;
     if (!target || !this.responder || !this.target) return 0;
-    // After a pause a keyframe follows, so packets from before are useless.
+    // After a pause a keyframe follows, so packets from before it are useless.
     if (this.forwarder?.currentLayer === PAUSED) return 0;
     const rtx = rtxPayloadType === null ? undefined : { stream: this.#rtx, payloadType: rtxPayloadType };
     target.ssrc = this.stream.ssrc;
@@ -262,7 +262,7 @@ export class OutgoingSections {
     for (const section of sections) {
       if (!section.sends || section.kind === "application") continue;
       const known = this.#byMid.get(section.mid);
-      // Browsers ignore a stream that comes back with the SSRC it had before its section was inactive.
+      // Browsers ignore a stream that returns with the SSRC it had before its section became inactive.
       if (known && rested.has(known)) this.#forget(known);
       if (known && !rested.has(known)) known.renegotiated(section);
       else {

@@ -20,13 +20,13 @@ import { type SelectableLayer, SpatialLayers } from "./spatial-layers.ts";
 export interface Subscriber {
   /** The index of the layer with unlimited bandwidth, which the publisher has to encode. */
   readonly desiredLayer: number | null;
-  /** The codecs that a subscriber could decode which cannot decode the publication's. */
+  /** The codecs that the subscriber could decode, if it cannot decode the publication's own; otherwise null. */
   readonly readableInstead?: readonly string[] | null;
-  /** Set by `forward` when a keyframe's first packet arrived late: the packets after it are forwarded again from here. */
+  /** Set by `forward` when a keyframe's first packet arrived late: the packets from this number on are forwarded again. */
   catchUpFrom: number | null;
   /** The track is redundant audio, and the subscriber gets the newest frame of each packet. */
   readonly unwrapsRed: boolean;
-  /** Packets are left out by their temporal layer. */
+  /** Packets of some temporal layers are left out. */
   readonly readsTemporal?: boolean;
   /** Returns null when the packet is not forwarded to this subscriber. */
   forward(packet: SourcePacket, layer: PublishedLayer, nowMs: number): FanOutTarget | null;
@@ -38,13 +38,13 @@ export interface Subscriber {
   join(packet: SourcePacket, layer: PublishedLayer, nowMs: number): boolean;
   /** Called with the publication's first packet, and when its codec changes. */
   sourceChanged(): void;
-  /** Called when the backup of the track has begun or ended. */
+  /** Called when the publisher has begun or ended sending the video in its backup codec. */
   backupChanged?(): void;
   /** Called when a layer continues as another stream. */
   restarted(layer: number): void;
   /** Called with each sender report of a layer. */
   reported(layer: number, reference: ClockReference): void;
-  /** Called when the publisher's clock was corrected, before `reported`. */
+  /** Called when the publisher's clock was corrected, before `reported` is called. */
   clockMoved?(byMs: number): void;
   /** Called with each keyframe, before `forward`. */
   sourceFlows?(layer: PublishedLayer, nowMs: number): void;
@@ -80,7 +80,7 @@ export class Publication {
   readonly kind: TrackKind;
   readonly source: TrackSource;
   readonly name: string | null;
-  /** The largest loss that a subscriber without redundant audio reported lately, in 256ths. */
+  /** The largest recent loss of a subscriber without redundant audio, in 256ths. */
   #downlinkLoss = { fraction: 0, atMs: Number.NEGATIVE_INFINITY };
   readonly encryption: Track["encryption"];
   /** Lowest first. */
@@ -89,16 +89,16 @@ export class Publication {
   /** The codecs that the publisher may send. */
   codecs: readonly NegotiatedCodec[] = [];
   readonly origin: TrackOrigin;
-  /** The track whose video this is in another codec, with the same id; null for a track of its own. */
+  /** For a backup, the track whose video it repeats in another codec, with the same id; null for a track of its own. */
   readonly primary: Publication | null;
   /** The same video in another codec, for subscribers that cannot decode this one. */
   backup: Publication | null = null;
-  /** Null until the first packet; changes when the publisher switches codecs. */
+  /** Null until the first packet. A publisher may change it. */
   codec: NegotiatedCodec | null = null;
   /** The first packet has arrived, so the room knows the track. */
   announced = false;
   muted = false;
-  /** Is true for the loudest voices, and always for video. */
+  /** Is true for the loudest voices, and for all video. */
   audible = true;
   readonly subscriptions: Subscriber[] = [];
   /** Subscribers outside of fan-out groups, whose packets are forwarded one by one. */
@@ -108,12 +108,12 @@ export class Publication {
   readonly #onUrgentFeedback: () => void;
   readonly #rids: readonly string[];
   readonly #targets: FanOutTarget[] = [];
-  /** Targets of redundant audio without its redundancy. */
+  /** Targets that get the newest frame of each packet of redundant audio. */
   readonly #plainTargets: FanOutTarget[] = [];
   readonly #primary = new RtpView();
   readonly #keyframeStart = new KeyframeStart();
   readonly #packet: SourcePacket;
-  /** Null without a codec that can have them. */
+  /** Null unless the codec can have several spatial layers. */
   #spatial: SpatialLayers | null = null;
 
   constructor(options: PublicationOptions) {
@@ -159,7 +159,7 @@ export class Publication {
     return this.layers.find((layer) => layer.index === index);
   }
 
-  /** What a subscriber can get: the streams, or the spatial layers of the only one. Lowest first. */
+  /** What a subscriber can choose: the simulcast streams, or the spatial layers of the only stream. Lowest first. */
   get choices(): readonly SelectableLayer[] {
     const spatial = this.#spatial?.choices;
     return spatial && spatial.length > 0 ? spatial : this.layers;
@@ -174,7 +174,7 @@ export class Publication {
     return mask;
   }
 
-  /** The public name of a choice; the only one of a track is "high". */
+  /** The public name of a choice; if there is only one, it is "high". */
   layerName(index: number): (typeof LAYER_NAMES)[number] {
     return this.isSimulcast || this.choices.length > 1 ? (LAYER_NAMES[index] ?? "high") : "high";
   }
@@ -220,7 +220,7 @@ export class Publication {
   fastStreamTerms(layer: PublishedLayer): FastStreamTerms | null {
     const { codec, mediaCodec } = this;
     const { group, reception, ssrc, nack } = layer;
-    // Native code does not tell the bytes of each spatial layer.
+    // Native code does not count bytes per spatial layer.
     if (!codec || !reception || this.muted || this.choices !== this.layers) return null;
     for (const subscriber of this.#slowPath) if (!subscriber.forwardRun && !subscriber.ignores(layer)) return null;
     const { highest } = reception;
@@ -280,7 +280,7 @@ export class Publication {
 
   add(subscription: Subscriber): void {
     this.subscriptions.push(subscription);
-    // Nothing comes from another worker until it is asked for.
+    // Another worker sends nothing until it is asked.
     if (!this.isHome) this.#onUrgentFeedback();
     this.addToSlowPath(subscription);
   }
@@ -290,7 +290,7 @@ export class Publication {
     this.#slowPath.push(subscription);
   }
 
-  /** Called when a subscriber outside of fan-out groups changes, so that it is asked about every packet again. */
+  /** Called when a subscriber outside of fan-out groups changes, so that each packet is offered to it again. */
   leaveFastPath(): void {
     this.#onLeaveFastPath();
   }
@@ -303,8 +303,8 @@ export class Publication {
   }
 
   /**
-   * Forwards packets from the ring to one subscriber: a new one for which there is a keyframe, or one for which a keyframe's first
-   * packet arrived after others of it.
+   * Forwards packets from the ring to one subscriber: to a new one, from a recent keyframe on; or to one that got packets of a
+   * keyframe before the keyframe's first packet.
    */
   replay(subscription: Subscriber, layer: PublishedLayer, from: number, nowMs: number): void {
     this.leaveFastPath();
@@ -331,12 +331,12 @@ export class Publication {
     for (const subscription of [...this.subscriptions]) subscription.sourceChanged();
   }
 
-  /** Subscribers that can decode only the backup take it, or come back from it. For the others nothing changes. */
+  /** Subscribers that can decode only the backup switch to it, or back to the track. Nothing changes for the others. */
   backupChanged(): void {
     for (const subscription of [...this.subscriptions]) subscription.backupChanged?.();
   }
 
-  /** A layer continues as another stream: its subscribers continue with its next keyframe, with continuous numbers and time. */
+  /** A layer continues as another stream. Its subscribers continue with the next keyframe, without a jump in numbers and time. */
   restarted(layer: PublishedLayer): void {
     for (const subscription of this.subscriptions) subscription.restarted(layer.index);
     if (this.kind === "video" && this.subscriptions.length > 0) layer.requestKeyframe();
@@ -374,7 +374,7 @@ export class Publication {
       name: this.name,
       muted: this.muted,
       simulcast: this.isSimulcast,
-      // RED only carries Opus.
+      // RED carries only Opus, so it is named so.
       codec: this.codec?.codec === "red" ? "opus" : (this.codec?.codec ?? null),
       ...(this.encryption && { encryption: this.encryption }),
     };

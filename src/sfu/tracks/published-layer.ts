@@ -32,18 +32,18 @@ export function layerIndex(rid: string | null, rids: readonly string[]): number 
 
 export class PublishedLayer {
   readonly index: number;
-  /** A subscriber of the layer gets all its spatial layers. */
+  /** A subscriber of a simulcast layer gets all its spatial layers. */
   readonly spatial = ALL_SPATIAL;
   readonly rid: string | null;
   /** 0 until the first packet. */
   ssrc = 0;
   reception: Reception | null = null;
-  /** Replaced with each new stream, because streams have separate numbers. */
+  /** Replaced with each new stream, because each stream has its own numbers. */
   ring = new PacketRing();
   clock = new StreamClock();
   /** The SSRC of its retransmissions; 0 before the first. */
   repairSsrc = 0;
-  /** The subscribers that get all of its packets. */
+  /** The subscribers that get all packets of the layer. */
   readonly group = new FanOutGroup();
   readonly nack: NackGenerator;
   readonly rate = new LayerRate();
@@ -58,7 +58,7 @@ export class PublishedLayer {
   #keyframeWanted = false;
   #keyframeDue = false;
   readonly #onUrgentFeedback: () => void;
-  /** SSRCs of replaced streams with the time of their replacement; late packets of theirs are ignored. */
+  /** The SSRCs of replaced streams, with the time of the replacement. Their late packets are ignored. */
   readonly #replaced = new Map<number, number>();
   #keyframe: { extended: number; atMs: number } | null = null;
 

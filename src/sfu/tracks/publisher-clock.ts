@@ -10,9 +10,9 @@
 import { timestampDiff } from "../wire/rtp/sequence.ts";
 import type { ClockReference } from "../wire/rtp/timestamp-map.ts";
 
-/** Two reports of the same clock differ by less than this: 200 ppm over minutes, and rounding. */
+/** Two reports of the same clock differ by less than this, which allows for a drift of 200 ppm over minutes and for rounding. */
 const IN_LINE_MS = 50;
-/** A busy machine may lose this much audio between two reports; while their wall clock continues, they are used. */
+/** Between two reports a busy machine may lose this much audio. Such reports are used as long as their wall clock continues. */
 const LOST_AT_MOST_MS = 1_000;
 const AGREEING = 3;
 /** The machines' clocks drift by a fraction of this between two reports. */
@@ -37,7 +37,7 @@ export class PublisherClock {
   readonly #earliest = new WindowedMinimum();
   readonly #onMoved: (byMs: number) => void;
 
-  /** `onMoved` is called when all times so far have to move, by negative values to earlier. */
+  /** `onMoved` is called when all times so far have to move; negative values move them to earlier. */
   constructor(onMoved: (byMs: number) => void = () => {}) {
     this.#onMoved = onMoved;
   }
@@ -68,7 +68,7 @@ export class PublisherClock {
     this.#earliest.reset();
   }
 
-  /** The report came as promptly as before, so the clock was not set: the stream has lost time. */
+  /** The report arrived as promptly as before, so the stream has lost time, and the clock was not set. */
   #isLost(jumpMs: number, measuredMs: number): boolean {
     const apartMs = Math.abs(measuredMs - (this.#offsetMs ?? measuredMs));
     return Math.abs(jumpMs) <= LOST_AT_MOST_MS && apartMs < Math.abs(jumpMs) / 2;

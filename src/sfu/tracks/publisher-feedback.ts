@@ -9,7 +9,7 @@ import type { PublishedLayer } from "./published-layer.ts";
 
 /** Browsers adapt their rate by this feedback: rarer makes them slow, more often costs more without effect. */
 const TWCC_INTERVAL_MS = 50;
-/** A publisher that has found its rate needs half as many while nothing is lost. */
+/** Once a publisher has found its rate and loses nothing, half as many reports are enough. */
 const SETTLED_AFTER_MS = 3_000;
 const REPORT_INTERVAL_MS = 1_000;
 const MAX_NACKS = 200;
@@ -21,11 +21,11 @@ export function randomSsrc(): number {
   return 1 + Math.floor(Math.random() * 0xfffffffe);
 }
 
-/** Packets of a path, and those of them that did not arrive when they were first sent. */
+/** The packets of a path, and how many of them did not arrive when first sent. */
 export type PathLoss = { expected: number; lost: number };
 
 export class PublisherFeedback {
-  /** The worst stream's figures of the last second, the loss after retransmission; null before the first. */
+  /** The figures of the worst stream in the last second, loss after retransmission; null before the first. */
   jitterMs: number | null = null;
   lossPercent: number | null = null;
   /** The loss on the publisher's path in the last second, whatever was repaired later. */
@@ -33,7 +33,7 @@ export class PublisherFeedback {
   readonly #send: (packet: Uint8Array) => void;
   readonly #repairs: RepairCounters;
   readonly #ssrc: number;
-  /** What all publishers on the same path have in common. */
+  /** The loss of the path that several publishers share. */
   readonly #path: PathLoss;
   /** Created with the first packet, because most participants publish nothing. */
   #twcc: TwccRecorder | null = null;
@@ -100,7 +100,7 @@ export class PublisherFeedback {
         path.lost += lost;
         const report = layer.reception.takeReport(nowMs);
         fractionLost = Math.max(fractionLost, report.fractionLost);
-        // The encoder adds as much error correction as this figure says, and subscribers without RED need it too.
+        // The encoder adds error correction for this loss, which subscribers without RED need too.
         report.fractionLost = Math.max(report.fractionLost, publication.downlinkLoss(nowMs));
         reports.push(report);
       }
@@ -130,7 +130,7 @@ export class PublisherFeedback {
     if (layer.nack.missing > 0) {
       this.#unsettledMs = nowMs;
       const due = layer.nack.takeDue(nowMs);
-      // Clients that did not negotiate it for audio have nothing to send again.
+      // A client that did not negotiate NACK for audio cannot send packets again.
       if (due.length > 0 && (kind === "video" || codec?.nack)) {
         this.#repairs.nacksOut += due.length;
         this.#send(out.subarray(0, writeNack(out, 0, this.#ssrc, layer.ssrc, due.slice(0, MAX_NACKS))));

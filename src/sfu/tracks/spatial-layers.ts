@@ -7,12 +7,12 @@ import { DependencyDescriptor } from "../wire/rtp/dependency-descriptor.ts";
 import type { RtpView } from "../wire/rtp/rtp.ts";
 import type { PublishedLayer } from "./published-layer.ts";
 
-/** The names of layers are three. */
+/** The API has three names for layers. */
 const MAX_LAYERS = 3;
-/** The encoder has stopped a layer of which nothing came for this long. */
+/** If nothing of a layer arrives for this long, its encoder has stopped it. */
 const SILENCE_MS = 1_000;
 
-/** What is sent to a subscriber: a stream, or its spatial layers up to one. */
+/** What a subscriber can be sent: one simulcast stream, or the spatial layers of a stream up to one of them. */
 export interface SelectableLayer {
   readonly index: number;
   readonly stream: PublishedLayer;

@@ -18,7 +18,7 @@ export type SubscriptionSettings = {
   maxHeight: number | null;
   layer: LayerChoice;
   priority: number;
-  /** Where the stream has temporal layers, no more of them are sent than this many frames a second need. */
+  /** The subscriber gets only as many temporal layers as this many frames a second need, if the stream has any. */
   maxFps: number | null;
 };
 
@@ -37,12 +37,12 @@ type SubscriptionOwner = {
   changed(delivery: Delivery): void;
   /** Keyframes cost the publisher and all subscribers, so each subscriber has a budget. */
   mayRequestKeyframe(): boolean;
-  /** The track is sent again, or for the first time, and this subscriber gets none of its layers yet. */
+  /** Called when the track is sent for the first time or again, and this subscriber gets none of its layers yet. */
   awaitedSource(): void;
 };
 
 export class Subscription implements Subscriber {
-  /** The track, or its backup. */
+  /** The track, or its backup in another codec. */
   publication: Publication;
   section: OutgoingSection;
   settings: SubscriptionSettings;
@@ -140,7 +140,7 @@ export class Subscription implements Subscriber {
     { temporal = ALL_TEMPORAL }: { temporal?: number } = {},
   ): void {
     const forwarder = this.section.target ? this.section.forwarder : null;
-    // Without a forwarder there is nothing to send yet, or nothing that this subscriber can decode.
+    // Without a forwarder nothing can be sent yet, or the subscriber cannot decode the track.
     this.#reason = forwarder ? reason : this.#transport && this.publication.codec ? "codec" : "source";
     // A source that stops sending continues later without a keyframe.
     this.#starved = layer === null && this.#reason === "source" && (forwarder?.currentLayer ?? PAUSED) !== PAUSED;
@@ -154,13 +154,13 @@ export class Subscription implements Subscriber {
       }
       if (layer && forwarder.wantsKeyframe) this.#begin(layer.stream, forwarder, nowMs);
     } else if (!this.#transport && this.publication.kind === "video") {
-      // The keyframe is encoded while the connection comes up, and replayed afterwards.
+      // The keyframe is encoded while the connection comes up, and is replayed afterwards.
       this.#ask(layer?.stream ?? null);
     }
     this.#report();
   }
 
-  /** Stops a higher layer now, although its successor waits for a keyframe, because the path cannot carry it. */
+  /** Stops a higher layer now, because the path cannot carry it, although the lower one still waits for a keyframe. */
   stopAbove({ stream }: SelectableLayer): void {
     const forwarder = this.section.target ? this.section.forwarder : null;
     if (forwarder && forwarder.currentLayer > stream.index) forwarder.setTarget(PAUSED);
@@ -257,7 +257,7 @@ export class Subscription implements Subscriber {
     if (index !== PAUSED) this.#ask(this.publication.layerAt(index) ?? null);
   }
 
-  /** Repeating a request for a keyframe that has not arrived is free. */
+  /** Repeating a request costs nothing while the keyframe has not arrived. */
   #ask(layer: PublishedLayer | null): void {
     if (layer && (layer.keyframeDue || this.#viewer.mayRequestKeyframe())) layer.requestKeyframe();
   }

@@ -1,4 +1,7 @@
-/** The temporal layers of one stream: a subscriber may get the lower of them, and with each one less half the frames. */
+/**
+ * The temporal layers of one stream. A subscriber may get only the lower ones, and each layer that is left out halves the frame
+ * rate.
+ */
 import type { TemporalPosition } from "../forwarding/source-packet.ts";
 import type { MediaCodec } from "../wire/codec/keyframe.ts";
 import type { Vp8Descriptor } from "../wire/codec/vp8.ts";
@@ -7,25 +10,25 @@ import { DependencyDescriptor } from "../wire/rtp/dependency-descriptor.ts";
 import type { RtpView } from "../wire/rtp/rtp.ts";
 
 const MAX_LAYERS = 4;
-/** The part of a stream's bitrate that encoders give to so many of its lower layers, by the number of all. */
+/** By the number of temporal layers: the share of the bitrate that encoders give to the lowest one, the lowest two, and so on. */
 const SHARES: readonly (readonly number[])[] = [[], [1], [0.6, 1], [0.4, 0.6, 1], [0.25, 0.4, 0.6, 1]];
-/** An encoder's frame rate varies. */
+/** The tolerance for encoders, whose frame rate varies. */
 const FPS_TOLERANCE = 1.1;
-/** A descriptor without anything but the frame's template. */
+/** The length of a descriptor that contains only the number of the frame's template. */
 const SHORT_DESCRIPTOR_BYTES = 3;
 
 export class TemporalLayers {
-  /** 1 for a stream without them, and while they are unknown. */
+  /** 1 for a stream without temporal layers, and while their number is unknown. */
   count = 1;
   readonly #descriptor = new DependencyDescriptor();
   readonly #position: TemporalPosition = { layer: 0, top: 0, entersUpTo: 0 };
 
-  /** What each of the lower layers has of the bitrate of the stream, together with those below it. */
+  /** For each layer, its share of the stream's bitrate together with the layers below it. */
   get shares(): readonly number[] {
     return SHARES[this.count] ?? [];
   }
 
-  /** The highest layer with which a stream of so many frames a second has no more than `maxFps`. */
+  /** Returns the highest layer with which a stream of `fps` frames a second stays within `maxFps`. */
   highestWithin(maxFps: number, fps: number): number {
     let layer = this.count - 1;
     while (layer > 0 && fps / 2 ** (this.count - 1 - layer) > maxFps * FPS_TOLERANCE) layer -= 1;
@@ -33,8 +36,8 @@ export class TemporalLayers {
   }
 
   /**
-   * Returns the layer of the packet, which is valid until the next call; null when it is unknown. Of a dependency descriptor
-   * that is not needed now, only the structure is read, which comes with keyframes.
+   * Returns the layer of the packet, which is valid until the next call; null if it is unknown. If the layer is not needed now,
+   * only the structure in a dependency descriptor is read, which arrives with keyframes.
    */
   read(view: RtpView, codec: MediaCodec, descriptorId: number, vp8: Vp8Descriptor, isNeeded: boolean) {
     const position = this.#position;

@@ -19,7 +19,7 @@ export type TrackRecorderHost = TrackFileHost & {
   slow(): void;
 };
 
-/** Frames of two layers within this time are the same frame. */
+/** Frames of two layers within this time are the same video frame. */
 const SAME_FRAME_MS = 20;
 
 /** A silent microphone sends a packet every 400 ms (DTX), which may be a little late. */
@@ -77,7 +77,7 @@ export class TrackRecorder implements Subscriber {
   }
 
   forward({ view, extended }: SourcePacket, layer: PublishedLayer, nowMs: number): null {
-    // Adding a packet to one may replace it by the other.
+    // Adding a packet to one of the two streams may make the other the current one.
     const current = this.#currentOf(layer, nowMs);
     const next = this.#next;
     if (current) this.#add(this.#reading(current, layer), view, extended, nowMs);
@@ -165,7 +165,7 @@ export class TrackRecorder implements Subscriber {
     }
     if (this.#publication.kind !== "video" || this.#publication.muted) return;
     this.#chooseLayer(nowMs);
-    // Viewers of a live stream start at a keyframe, and a call has none unless it is requested.
+    // A live stream needs regular keyframes, where viewers start. In a call there are none unless they are requested.
     if (this.#current && this.#open?.parts?.isDue(nowMs - this.#host.startedAtMs))
       this.#publication.layerAt(this.#current.layer)?.requestKeyframe();
   }
@@ -248,7 +248,7 @@ export class TrackRecorder implements Subscriber {
     if (open) this.#ending.push(open.end(this.#silenceMs()));
   }
 
-  /** The silence of an unmuted microphone at the end, which belongs to the recording. */
+  /** The length of the silence at the end of an unmuted microphone, which belongs to the recording. */
   #silenceMs(): number {
     if (this.#publication.kind !== "audio" || this.#publication.muted) return 0;
     const sinceMs = this.#nowMs - (this.#current?.heardMs ?? this.#nowMs);

@@ -1,4 +1,4 @@
-/** Stands in for a DTLS handshake where both sides have been given the keys. */
+/** Replaces the DTLS handshake where both sides were given the keys. */
 import type { Dtls, DtlsKeys, DtlsOptions } from "./dtls.ts";
 
 export class AgreedKeys implements Dtls {
@@ -18,7 +18,7 @@ export class AgreedKeys implements Dtls {
     this.#options.onConnected(this.#keys);
   }
 
-  /** Any record counts as a handshake. */
+  /** Any record completes the handshake. */
   receive(): void {
     this.connect();
   }

@@ -14,7 +14,7 @@ import { IceSession, type Path } from "./ice/ice-session.ts";
 import { IncomingMedia, type MediaEvents } from "./incoming-media.ts";
 import type { UdpPort } from "./udp.ts";
 
-/** Messages of data channels pass through the event loop several times, but need none of its timers soon. */
+/** Messages of data channels need several passes of the event loop, but none of its timers soon. */
 const AWAKE_FOR_DATA_MS = 10;
 /** A data channel message of 64 KB and its framing. */
 export const MAX_DATA_MESSAGE_BYTES = 70_000;
@@ -50,7 +50,7 @@ export type ConnectionEvents = MediaEvents & {
 
 const DISCONNECTED_AFTER_MS = 15_000;
 const FAILED_AFTER_MS = 30_000;
-/** Applies until the first check. */
+/** The timeout that applies until the first check. */
 const NEVER_REACHED_AFTER_MS = 15_000;
 
 /**
@@ -103,9 +103,9 @@ export class Connection {
   #iceState: IceState = "new";
   #handshaking = false;
   #network: BadNetwork | null = null;
-  /** Apart from each other, so that data costs nobody the reports on its media. */
+  /** Reports and data have separate budgets, so that data cannot prevent the reports on a participant's media. */
   readonly #control: { readonly reports: ControlBudget; readonly data: ControlBudget };
-  /** The datagram that is being read has an authentic record. */
+  /** The datagram that is being read contains an authentic record. */
   #isAuthentic = false;
 
   constructor(host: ConnectionHost, fingerprints: readonly Fingerprint[], events: ConnectionEvents) {
@@ -166,13 +166,15 @@ export class Connection {
     return this.transport !== null;
   }
 
-  /** `controlOverShare` counts RTCP and data beyond the share of the thread that one connection may take. */
+  /**
+   * `controlOverShare` counts the RTCP and data packets that were dropped because the connection had used its share of the thread.
+   */
   get refusals(): (SrtpRefusals & { controlOverShare: number }) | null {
     const { reports, data } = this.#control;
     return this.#incoming && { ...this.#incoming.refusals, controlOverShare: reports.dropped + data.dropped };
   }
 
-  /** A stream of either direction has ended, and none with its SSRC follows. */
+  /** Called when a stream of either direction has ended and none with its SSRC follows. */
   forget(ssrc: number): void {
     this.#outgoing?.forget(ssrc);
     this.#incoming?.forget(ssrc);
@@ -307,7 +309,7 @@ export class Connection {
     if (this.isReady && (before === "disconnected" || before === "failed")) this.#events.onReady(path, true);
   }
 
-  /** Sends media to the new address of the client: a phone that leaves its Wi-Fi keeps the call. */
+  /** Sends media to the client's new address, so that a phone that leaves its Wi-Fi keeps the call. */
   #follow(path: Path): void {
     if (!this.transport) return;
     this.#leaveSlots();

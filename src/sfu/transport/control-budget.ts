@@ -4,9 +4,9 @@
  * would drop them. Only authentic packets are charged, so that no client can spend the share of another.
  */
 export const REPORTS_SHARE = { msPerSecond: 50, burstMs: 100 };
-/** 300 requests a second of other participants, with their answers, took 50 ms of a slow core: this is for a thousand. */
+/** 1,000 requests a second to other participants, with their answers. 300 took 50 ms of a slow core. */
 export const DATA_SHARE = { msPerSecond: 200, burstMs: 40 };
-/** No packet takes this long to read: the rest of a longer step is the time of other processes. */
+/** Reading a packet never takes this long. In a longer step the machine ran other processes, whose time does not count. */
 const MAX_STEP_MS = 5;
 
 /**
@@ -33,7 +33,7 @@ export class ControlShare {
     return ++this.#second;
   }
 
-  /** Returns whether a connection that has taken `ownMs` of this second is not read. */
+  /** Returns whether packets of a connection that has already taken `ownMs` of this second have to be dropped. */
   isSpent(ownMs: number): boolean {
     if (this.#spentMs < ALL_MS_PER_SECOND || ownMs < LEAST_MS_PER_SECOND) return false;
     return ownMs * this.#spenders >= TIMES_EVEN * ALL_MS_PER_SECOND;
@@ -57,7 +57,7 @@ export class ControlBudget {
   #leftMs: number;
   #atMs: number;
   #second = -1;
-  /** The time that was spent in that second. */
+  /** The time that was spent in the current second. */
   #spentMs = 0;
 
   constructor(now: () => number, share = REPORTS_SHARE, all: ControlShare = thread) {
@@ -89,7 +89,7 @@ export class ControlBudget {
     }
   }
 
-  /** Is true, and counts the packet, when it must not be read. */
+  /** Returns true, and counts the packet as dropped, if it must not be read. */
   drops(): boolean {
     if (!this.isSpent()) return false;
     this.dropped++;

@@ -32,7 +32,7 @@ export class DtlsGate {
     this.#out = out;
   }
 
-  /** The encrypted records that came before the end of the handshake, and do not belong to it. */
+  /** The encrypted records that arrived before the handshake was complete and do not belong to it. */
   get held(): readonly Buffer[] {
     return this.#held;
   }
@@ -69,7 +69,10 @@ export class DtlsGate {
     this.#deliverComplete();
   }
 
-  /** A repeated ClientHello means that the server's flight was lost: the engine sends it again. An older one must not restart it. */
+  /**
+   * A repeated ClientHello means that the server's flight was lost, so the engine sends it again. An older ClientHello must not
+   * restart the handshake.
+   */
   #repeated(sequence: number): void {
     if (this.#lastHello?.sequence === sequence && this.#next === sequence + 1)
       this.#out.deliver(this.#lastHello.record);

@@ -86,7 +86,7 @@ export class DtlsSession {
     }
   }
 
-  /** Sends application data, which is SCTP. */
+  /** Sends application data, which is always SCTP. */
   async send(data: Buffer): Promise<void> {
     const established = this.#established;
     if (!established) return;

@@ -1,10 +1,10 @@
 /**
- * How long packets are handled before the event loop runs anything else. Bun empties the socket first: when packets come faster than
- * they can be handled, calls and timers would never run, so media is dropped until they have. Only work counts: a process that the
- * machine did not run for a while finds a backlog that it soon catches up with, and dropping it would only harm calls.
+ * How long packets may be handled before the event loop runs anything else. Bun empties the socket first: if packets arrive faster
+ * than they can be handled, calls and timers would never run, so media is dropped until they have. Only work counts: a process that
+ * the machine did not run for a while finds a backlog that it soon catches up with, and dropping it would only harm calls.
  */
 const MAX_SPENT_MS = 200;
-/** No packet takes this long to handle: the rest of a longer step is the time of other processes. */
+/** Handling a packet never takes this long. In a longer step the machine ran other processes, whose time does not count. */
 const MAX_STEP_MS = 5;
 
 export class EventLoopBudget {

@@ -4,7 +4,7 @@ import { parseIp } from "../wire/stun/stun.ts";
 export const MAX_CONNECTIONS = 2_000;
 /** Enough for a large office behind one address without UDP. */
 const MAX_PER_ADDRESS = 500;
-/** Only one round trip lies between opening a connection and its first check, so few are under way at once. */
+/** Only one round trip lies between opening a connection and its first check, so few connections are unproven at once. */
 export const MAX_UNPROVEN_PER_ADDRESS = 32;
 
 type Admissible = {
@@ -18,8 +18,8 @@ type Admissible = {
 type Holder<Connection> = { connections: number; readonly unproven: Set<Connection> };
 
 /**
- * Connections without a valid check give way to new ones, the oldest first; authenticated connections stay. Thousands may come at
- * once, on the thread that forwards media, so none of them makes the server look at all others.
+ * Connections without a valid check are closed in favour of new ones, the oldest first; authenticated connections stay. Thousands
+ * may arrive at once, on the thread that forwards media, so admitting one must not require a search through all of them.
  */
 export class TcpAdmission<Connection extends Admissible> {
   /** Oldest first, each with the name of its holder. */
@@ -30,7 +30,7 @@ export class TcpAdmission<Connection extends Admissible> {
     return this.#connections.size;
   }
 
-  /** Returns false when there is no room, and no connection gives way. */
+  /** Returns false when there is no room and no connection can be closed in its favour. */
   admit(connection: Connection): boolean {
     const name = holderOf(connection.address);
     const holder = this.#holders.get(name);

@@ -4,9 +4,9 @@ import { createUnsentBound } from "../../kernel/net/socket-options.ts";
 import { TcpAdmission } from "./tcp-admission.ts";
 
 const MAX_FRAME_BYTES = 2_048;
-/** The media that waits for a slow connection. Later packets are lost. */
+/** The limit of media that waits for a slow connection. Packets beyond it are lost. */
 const MAX_PENDING_BYTES = 256 * 1_024;
-/** Enough to keep a fast connection busy until it is writable again. */
+/** The limit of bytes handed to the socket: enough to keep a fast connection busy until it is writable again. */
 const MAX_UNSENT_BYTES = 16 * 1_024;
 /** A connection without a valid check is closed after this time. */
 const AUTHENTICATE_WITHIN_MS = 10_000;
@@ -14,7 +14,7 @@ const AUTHENTICATE_WITHIN_MS = 10_000;
 type TcpOptions = {
   hostname: string;
   port: number;
-  /** Other sockets that ask for it as well may listen on the same port. */
+  /** Other sockets that set this option as well may listen on the same port. */
   reusePort?: boolean;
   maxPendingBytes?: number;
   onPacket(data: Buffer, connection: TcpConnection): void;
@@ -110,7 +110,7 @@ export class TcpConnection {
     return true;
   }
 
-  /** Closes at once: a peer that only waits would otherwise hold its half of the connection, and a descriptor of the server. */
+  /** Closes at once. Otherwise a peer that never closes its half would hold the connection, and a descriptor of the server. */
   close(): void {
     this.#socket.terminate();
   }
@@ -182,12 +182,12 @@ export class TcpPort {
     return this.#options.port;
   }
 
-  /** The descriptor of the listening socket; null while none listens. */
+  /** The descriptor of the listening socket; null while not listening. */
   get fd(): number | null {
     return (this.#listener as { fd?: number } | null)?.fd ?? null;
   }
 
-  /** Leaves new connections to another socket of the port; its own stay. */
+  /** Leaves new connections to another socket at the port. Accepted connections stay. */
   stopAccepting(): void {
     this.#listener?.stop();
     this.#listener = null;

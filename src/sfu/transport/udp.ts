@@ -17,11 +17,14 @@ import type { SourcePacket } from "../forwarding/source-packet.ts";
 import type { RtpView } from "../wire/rtp/rtp.ts";
 
 const BUFFER_BYTES = 4 * 1_024 * 1_024;
-/** Packets wait here while the buffer of the kernel is full; later ones are lost, as on any congested link. */
+/** Packets wait here while the kernel's buffer is full. Packets beyond this number are lost, as on any congested link. */
 const MAX_BACKLOG = 4_096;
-/** Each datagram that Bun reads is a buffer. By itself, the JavaScript engine collects them after many seconds, or tens of megabytes. */
+/**
+ * Each datagram that Bun reads is a buffer. Without help, the JavaScript engine collects these buffers only after many seconds, or
+ * tens of megabytes.
+ */
 const COLLECT_AFTER_BYTES = 8 * 1_024 * 1_024;
-/** Bun's own `node:dgram` asks `Bun.udpSocket` for SO_REUSEPORT in this way. */
+/** The flag by which Bun's own `node:dgram` requests SO_REUSEPORT. */
 const REUSE_PORT = { flags: 4 };
 
 type DatagramHandler = (data: Buffer, port: number, address: string) => void;
@@ -34,13 +37,13 @@ export type UdpOptions = {
   hostname: string;
   port: number;
   onDatagram: DatagramHandler;
-  /** Other sockets that ask for it as well may bind the same port. */
+  /** Other sockets that set this option as well may bind the same port. */
   reusePort?: boolean;
   /** Called when updating the counters of forwarded packets throws. */
   onFault?(error: unknown): void;
-  /** The default is TypeScript. */
+  /** The fast path; by default packets are handled in TypeScript. */
   path?: FastPath;
-  /** With it, native code may wait in place of the event loop. */
+  /** If given, native code may wait in place of the event loop. */
   receiveLoop?: ReceiveLoopHost;
   impairIn?: Impair;
   impairOut?: Impair;
@@ -145,7 +148,7 @@ export class UdpPort {
     return this.#socket.port;
   }
 
-  /** Null where Bun does not tell it. */
+  /** The descriptor of the socket; null where Bun does not expose it. */
   get fd(): number | null {
     return this.#descriptor?.fd ?? null;
   }
@@ -196,7 +199,7 @@ export class UdpPort {
     edenGC();
   };
 
-  /** No packet overtakes the backlog. */
+  /** Nothing is sent while a backlog waits, so that no packet overtakes it. */
   #sendNatively(batch: SendBatch, count: number): boolean {
     const { path, counters } = this;
     if (path.send === null || this.#descriptor === null || this.#backlog.length > 0 || this.#socket.closed)
@@ -211,7 +214,7 @@ export class UdpPort {
     };
     add(1);
     const isDone = path.send(this.#descriptor, batch, count);
-    // The packets that are left are counted when the socket sends them.
+    // The remaining packets are counted when the socket sends them.
     if (!isDone) add(-1);
     return isDone;
   }
@@ -247,7 +250,7 @@ export class UdpPort {
     try {
       return this.#socket.sendMany(entries);
     } catch {
-      // An address without a route must not lose the rest of the batch.
+      // An address without a route must not make the rest of the batch fail.
       if (entries.length > 3) for (let i = 0; i < entries.length; i += 3) this.#sendMany(entries.slice(i, i + 3));
       return entries.length / 3;
     }

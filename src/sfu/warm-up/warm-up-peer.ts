@@ -1,4 +1,4 @@
-/** A client of the JIT warm-up: it talks to the engine over loopback, with keys that both sides know in advance. */
+/** A client in the JIT warm-up. It talks to the engine over loopback, with keys that both sides know in advance. */
 import { randomBytes } from "node:crypto";
 import type { Negotiate, NegotiateAnswer } from "../../protocol/media-node.ts";
 import { writeReceiverReport, writeSenderReport } from "../wire/rtcp/rtcp-write.ts";
@@ -36,7 +36,7 @@ type PeerHost = {
 
 export class WarmUpPeer {
   readonly id: string;
-  /** Datagrams that were sent. */
+  /** The number of datagrams sent so far. */
   sent = 0;
   /** Received packets of media, RTCP packets, and answers to checks. */
   media = 0;

@@ -21,8 +21,8 @@ const FRAMES = 1_200;
 
 type Layer = { rid: string; packets: number; bytes: number; height: number };
 /**
- * Publishers send video in one size, or in three as browsers do. The two calls alternate: code that has seen one call only is compiled
- * for its objects alone, and discarded with the first real call.
+ * Publishers send video in one size, or in three as browsers do. The two calls alternate, because code that has seen only one of
+ * them is compiled for its objects alone, and discarded with the first real call.
  */
 export const CALLS: readonly (readonly Layer[])[] = [
   [{ rid: "", packets: 10, bytes: 1_000, height: 720 }],
@@ -32,21 +32,24 @@ export const CALLS: readonly (readonly Layer[])[] = [
     { rid: "f", packets: 6, bytes: 1_000, height: 720 },
   ],
 ];
-/** The clock runs ahead by so much between two steps: code that runs ten times a second is compiled after thousands of runs. */
+/**
+ * The clock runs ahead by this much between two steps, because code that runs ten times a second is compiled only after thousands
+ * of runs.
+ */
 const STEP_MS = 100;
 const FRAME_MS = 3 * STEP_MS;
 /** Browsers name their layers until the server has reported on them. */
 const NAMED_FRAMES = 20;
 const KEYFRAME_EVERY = 60;
 const REPORT_EVERY = 20;
-/** The event loop of a real worker also receives packets itself now and then. */
+/** In a real worker the event loop itself also receives some packets. */
 const EVENT_LOOP_EVERY = 4;
 /** Browsers begin with random numbers; code that has only seen small ones is compiled for those alone. */
 const LARGE = { ssrc: 0xf0000006, sequenceNumber: 1, timestamp: 0xfff00000, rid: 0 };
-/** Other threads wait no longer than these frames take, about a millisecond, and get as long again. */
+/** Other threads wait at most as long as these frames take, about a millisecond, and then get as much time themselves. */
 const FRAMES_AT_ONCE = 4;
 const PAUSE_MS = 2;
-/** A step ends when the engine has received everything for so many rounds of the event loop, or after MAX_ROUNDS. */
+/** A step ends once the engine has received nothing for this many rounds of the event loop, or after MAX_ROUNDS. */
 const QUIET_ROUNDS = 2;
 const MAX_ROUNDS = 100;
 const SUBSCRIPTIONS = [{}, { layer: "high" }, { maxHeight: 360 }, { layer: "low" }] as const;
@@ -58,7 +61,7 @@ const PERMISSIONS: Permissions = {
 /** The functions of the worker itself, so that compiled code stays valid. Events are discarded. */
 type WarmUpOutput = Pick<EngineOutput, "onFault" | "beat">;
 
-/** Ends when all is played, or when `isOver` returns true. */
+/** Resolves when everything has been played, or when `isOver` returns true. */
 export async function warmUp(settings: WorkerSettings, output: WarmUpOutput, isOver: () => boolean): Promise<void> {
   const calls: WarmUpCall[] = [];
   try {
@@ -82,7 +85,7 @@ export class WarmUpCall {
   readonly #audio: Stream = { kind: "audio", ...LARGE };
   readonly #audioPayload = new Uint8Array(100);
   readonly #video: { layer: Layer; stream: Stream; payload: Uint8Array }[];
-  /** Runs the receive loop of the engine. On its own it would block this thread, from which the next packets come. */
+  /** Runs the receive loop of the engine step by step, because a blocked thread could not send the next packets. */
   #runLoop: (() => void) | null = null;
 
   static async start(
@@ -172,7 +175,7 @@ export class WarmUpCall {
       const sent = this.#peers.reduce((sum, peer) => sum + peer.sent, 0);
       quiet = this.engine.packetsIn >= sent ? quiet + 1 : 0;
       if (usesLoop && quiet === 0) {
-        // When a tick is due, the first run ticks and does not wait.
+        // If a tick is due, the first run only ticks, without waiting.
         this.#runScheduledLoop();
         this.#runScheduledLoop();
       }

@@ -1,7 +1,7 @@
 /**
- * The data that an SCTP association receives (RFC 9260 §6, RFC 3758): which chunks have arrived, messages put together from their
- * fragments, and messages of a stream in their order. werift searches all that it holds for every chunk and keeps it without a
- * limit, so a participant could stop the thread; here a chunk takes constant time, and what waits is limited.
+ * The receiving half of an SCTP association (RFC 9260 §6, RFC 3758): which chunks have arrived, messages joined from their
+ * fragments, and the order of messages in a stream. werift searches everything it holds for every chunk and keeps it without a
+ * limit, so a participant could stop the thread. Here a chunk takes constant time, and what waits is limited.
  */
 
 const UNORDERED = 0x04;
@@ -15,7 +15,7 @@ const MAX_WAITING_CHUNKS = 2_048;
 /** How far a chunk may be ahead of the last one in order. */
 const MAX_AHEAD = 1_024;
 const MAX_STREAMS = 1_024;
-/** The numbers that libwebrtc reports. */
+/** As many gaps as libwebrtc reports. */
 const MAX_REPORTED_GAPS = 20;
 const MAX_REPORTED_DUPLICATES = 20;
 
@@ -77,7 +77,7 @@ export class SctpInbound {
 
   /** No more chunks up to `tsn` will come: complete messages are delivered, and fragments are dropped. */
   skip(tsn: number, streams: readonly (readonly [streamId: number, streamSequence: number])[]): void {
-    // Every chunk carries a byte, so a peer that keeps to the window has no more of them under way.
+    // Every chunk has at least one byte of data, so a peer that respects the window cannot have more chunks under way.
     const advance = (tsn - this.#lastTsn) >>> 0;
     if (advance === 0 || advance > RECEIVE_WINDOW_BYTES) return;
     for (const received of this.#ahead) if (!isAfter(received, tsn, 32)) this.#ahead.delete(received);
@@ -89,7 +89,7 @@ export class SctpInbound {
     }
   }
 
-  /** The peer starts the streams anew. */
+  /** The peer resets the streams, whose numbers begin anew. */
   reset(streamIds: Iterable<number>): void {
     for (const streamId of streamIds) {
       for (const message of this.#streams.get(streamId)?.early.values() ?? []) this.#release(message);

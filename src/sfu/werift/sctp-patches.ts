@@ -48,10 +48,10 @@ export function patchAbandonment(association: LossyAssociation): void {
   repeatForwardTsn(association);
 }
 
-/** A message without one fragment is useless, so all its fragments are abandoned, unsent ones included. */
+/** A message without one fragment is useless, so all its fragments are abandoned, including those not yet sent. */
 function abandonMessage(association: LossyAssociation, chunk: DataChunk): void {
   const { sentQueue, outboundQueue } = association;
-  // Chunks that were sent have consecutive TSNs, and a search for each of them would take quadratic time.
+  // Chunks that were sent have consecutive TSNs, so their positions can be computed. Searching for each would take quadratic time.
   let first = (chunk.tsn - (sentQueue[0]?.tsn ?? chunk.tsn)) >>> 0;
   while (first > 0 && ((sentQueue[first]?.flags ?? FIRST_FRAGMENT) & FIRST_FRAGMENT) === 0) first--;
   for (let at = Math.max(first, 0); ; at++) {

@@ -1,6 +1,6 @@
 /**
- * Reads SCTP packets in werift's place: its parser takes lengths and counts for true, and answers chunk after chunk of a packet
- * however many there are. Data goes to `SctpInbound`; chunks of control go to werift's association, each kind once per packet.
+ * Reads SCTP packets in werift's place. werift's parser trusts lengths and counts, and it answers every chunk of a packet however
+ * many there are. Data goes to `SctpInbound`; control chunks go to werift's association, at most one of each kind per packet.
  */
 import { type Deliver, isAfter, SctpInbound } from "./sctp-inbound.ts";
 
@@ -8,7 +8,7 @@ const COMMON_HEADER_BYTES = 12;
 const CHUNK_HEADER_BYTES = 4;
 /** Twice the MTU of any path to a client. */
 const MAX_PACKET_BYTES = 3_000;
-/** A packet of an MTU full of messages of one byte. */
+/** The most chunks in a packet of one MTU, with messages of one byte each. */
 const MAX_CHUNKS = 64;
 const MAX_INIT_PARAMETERS = 16;
 /** RFC 6525 §3.1: a request and a response. */
@@ -191,7 +191,7 @@ function readChunks(packet: Buffer): Chunk[] | null {
   return chunks;
 }
 
-/** Gap blocks must be in ascending order, and within what was sent. */
+/** Returns whether gap blocks are in ascending order and within what was sent. */
 function isSoundSack(body: Buffer, localTsn: number): boolean {
   if (body.length < 12) return false;
   const gaps = body.readUInt16BE(8);

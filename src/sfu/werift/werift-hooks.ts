@@ -1,6 +1,6 @@
 /**
- * All uses of werift, public or not: its DTLS server and its SCTP association. SDP, ICE, SRTP and media are our own. The version is
- * pinned, and `test/sfu/transport/werift-hooks.test.ts` checks what is assumed here.
+ * Everything that uses werift, by public and internal members: its DTLS server and its SCTP association. SDP, ICE, SRTP and media
+ * are our own code. werift's version is pinned, and `test/sfu/transport/werift-hooks.test.ts` checks what is assumed here.
  */
 import "./reflect.ts";
 import { CipherContext, DtlsServer, Event, RTCDataChannel, RTCDataChannelParameters, RTCSctpTransport } from "werift";
@@ -34,7 +34,7 @@ export type DtlsEngine = {
   readonly transcript: HandshakeMessage[];
   readonly masterSecret: Uint8Array;
   srtpKeys(): { incoming: SrtpMasterKey; outgoing: SrtpMasterKey } | null;
-  /** What is needed after the handshake. Nothing in it refers to the engine, whose state takes tens of kilobytes. */
+  /** What is needed after the handshake. It does not refer to the engine, whose state takes tens of kilobytes. */
   established(): EstablishedDtls;
   close(): void;
 };
@@ -175,7 +175,7 @@ class LastFlight {
     return this.#renumbered(made);
   }
 
-  /** All of them once more, for a client that has not received them. */
+  /** Returns all datagrams again, for a client that has not received them. */
   repeat(): Buffer[] {
     return this.#datagrams.map((datagram) => this.#renumbered(datagram));
   }
@@ -184,7 +184,7 @@ class LastFlight {
     // The datagram may still be in the send queue.
     const datagram = Buffer.from(made);
     eachRecord(datagram, (record, epoch) => {
-      // In later epochs the number is part of the encryption, and no record that is in order is dropped.
+      // In later epochs the number is part of the encryption. No record is dropped there as long as records stay in order.
       if (epoch === 0) record.writeUIntBE(this.#next++, 5, 6);
     });
     return datagram;
@@ -209,7 +209,7 @@ export type DataChannel = {
   readonly label: string;
   readonly protocol: string;
   readonly isOpen: boolean;
-  /** Bytes that were handed over and not yet sent. */
+  /** The number of bytes that were handed over and not yet sent. */
   readonly bufferedAmount: number;
   /** Called when little is left of what was handed over. */
   onLow?: () => void;
@@ -243,13 +243,13 @@ type ChannelInternals = {
 
 const DCEP = 50;
 const CHANNEL_OPEN = 3;
-/** A label and a protocol of that many bytes together. */
+/** The limit for a label and a protocol together, in bytes. */
 const MAX_OPEN_BYTES = 1_024;
-/** Ours are two, LiveKit's three. */
+/** Our SDK opens two channels, LiveKit's three. */
 const MAX_CHANNELS = 16;
-/** So little that the next messages come before the channel is idle. */
+/** `onLow` is called at this many bytes, so that the next messages arrive before the channel is idle. */
 const LOW_BYTES = 32_768;
-/** Channels whose acknowledgement the client has not received. */
+/** The limit of channels whose acknowledgement the client has not received. */
 const MAX_OPENING = 16;
 
 /**

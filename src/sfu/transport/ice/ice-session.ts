@@ -20,7 +20,7 @@ export type Path = {
   readonly port: number;
   /** Null for UDP. */
   readonly tcp: TcpPath | null;
-  /** The time of the last check or authentic packet. */
+  /** The time of the last check, or of the last authentic packet. */
   lastCheckMs: number;
   /** Media is sent only to an address at which the peer has responded. */
   readonly proof: PathProof;
@@ -43,7 +43,7 @@ export class IceSession {
   readonly handler: IceHandler;
   selected: Path | null = null;
   readonly paths: Path[] = [];
-  /** A developer has cut the connection: all checks of this session are ignored. */
+  /** Set while a developer simulates a network that is down: all checks of this session are ignored. */
   unreachable = false;
   /** Newest first. After a restart, the previous credentials stay valid until the first check with the new ones. */
   credentials: IceCredentials[] = [];

@@ -31,14 +31,14 @@ type IceRefusals = {
 
 const LOOPBACK = "127.0.0.1";
 const MAX_PATHS = 8;
-/** After so long without a check, the selected path gives way to one that has checks, even if the client nominates none. */
+/** If the selected path gets no check for this long, it is replaced by one that does, even if the client nominates none. */
 const SILENT_PATH_MS = 5_000;
 /** A check that the server sends: two username fragments of at most 256 bytes, and the other attributes. */
 const MAX_CHECK_BYTES = 640;
 
 type IceOutput = { sendUdp(data: Uint8Array, port: number, address: string): void };
 
-/** Other processes with the same port, and the datagrams and addresses that they have to know. */
+/** The other processes at the same port, which have to learn of some datagrams and addresses. */
 type PortSharers = {
   /** Called with a datagram that belongs to no session. Returns whether another process gets it. */
   relay(data: Uint8Array, port: number, address: string): boolean;
@@ -57,7 +57,7 @@ export class IceAgent {
   /** Null while the port is not shared. */
   sharers: PortSharers | null = null;
   readonly #byUfrag = new Map<string, IceSession>();
-  /** By remote port, because a number is cheaper to look up for every packet than an address. */
+  /** By remote port, because looking up a number for every packet is cheaper than looking up an address. */
   readonly #byPort = new Map<number, Path[]>();
   readonly #byTcp = new Map<TcpPath, Path>();
   readonly #out: IceOutput;
@@ -88,7 +88,7 @@ export class IceAgent {
     return relayed ?? { address, port: from.port };
   }
 
-  /** Creates credentials for a new session or a restart. `remote` is null as long as the client's are unknown. */
+  /** Creates credentials for a new session or a restart. `remote` is null while the client's credentials are unknown. */
   issueCredentials(session: IceSession, remote: IceCredentials | null): IceCredentials {
     const credentials = {
       ufrag: randomBytes(9).toString("base64").replaceAll(/[+/]/g, "A"),
@@ -100,13 +100,13 @@ export class IceAgent {
     return credentials;
   }
 
-  /** The peer is a worker of another node. It has these credentials from the control plane, and sends checks itself. */
+  /** Accepts checks from a worker of another node, which has these credentials from the control plane and sends checks itself. */
   acceptChecks(session: IceSession, local: IceCredentials): void {
     session.credentials = [local];
     this.#byUfrag.set(local.ufrag, session);
   }
 
-  /** Shows the peer at which address it can reach this worker. */
+  /** Sends a check, which tells the peer the address at which it can reach this worker. */
   check({ local, remote }: { local: IceCredentials; remote: IceCredentials }, to: { address: string; port: number }) {
     const length = writeBindingRequest(this.#request, {
       transactionId: randomBytes(12),
@@ -119,7 +119,7 @@ export class IceAgent {
     if (length > 0) this.#out.sendUdp(this.#request.subarray(0, length), to.port, to.address);
   }
 
-  /** The peer is a worker of this machine, whose address needs no check. */
+  /** Selects a path to a worker of this machine, whose address needs no check. */
   assumePath(session: IceSession, at: { address: string; port: number }, nowMs: number): void {
     const path = this.#learn(session, { ...at, tcp: null });
     path.proof.isGiven = true;
@@ -230,7 +230,7 @@ export class IceAgent {
     const { selected } = session;
     if (path === selected) return false;
     const isFirst = !session.hasStarted && this.#owner(path) === path;
-    // Without the password of a client, the server cannot send it a check.
+    // The server cannot send a check to a client whose password it does not know.
     const canProve = session.remoteCredentials.length > 0;
     if (!isFirst && canProve && !path.proof.isGiven) return false;
     const silent = selected === null || nowMs - selected.lastCheckMs > SILENT_PATH_MS;
@@ -262,7 +262,7 @@ export class IceAgent {
     const here = (this.#byPort.get(port) ?? []).filter((one) => one.address === address);
     const path = here.find(({ session, proof }) => !session.unreachable && proof.accept(response));
     if (!path) return false;
-    // Another tab may use the same address behind a NAT now: it belongs to the session that responded last.
+    // Another tab may now use the same address behind a NAT, so the address belongs to the session that responded last.
     for (const other of here) if (other !== path) this.#forget(other);
     path.lastCheckMs = nowMs;
     path.session.handler.onCheck(path, this.#select(path, nowMs), nowMs);

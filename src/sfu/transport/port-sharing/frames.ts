@@ -2,10 +2,10 @@
 
 const KIND = { hello: 1, keys: 2, joined: 3, datagram: 4 } as const;
 export const TOKEN_BYTES = 16;
-/** A frame of tcp.ts holds 2,048 bytes. */
+/** As many keys as fit into a frame of tcp.ts, which holds 2,048 bytes. */
 const KEYS_PER_FRAME = 480;
 const MAX_ADDRESS_BYTES = 64;
-/** Everything that fits an Ethernet frame; jumbo frames are not relayed. */
+/** Any datagram that fits an Ethernet frame; jumbo frames are not relayed. */
 export const MAX_RELAYED_BYTES = 1_960;
 
 export type Frame =
@@ -55,7 +55,7 @@ export function datagramFrame(data: Uint8Array, port: number, address: string): 
   return frame;
 }
 
-/** Null for what is no such frame. */
+/** Returns null for a malformed frame. */
 export function parseFrame(frame: Buffer): Frame | null {
   switch (frame[0]) {
     case KIND.hello: {

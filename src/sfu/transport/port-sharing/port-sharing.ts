@@ -19,21 +19,21 @@ import {
 } from "./frames.ts";
 import { addressKey, MAX_STEERED, type Steered, steeringProgram } from "./steering.ts";
 
-/** As much waits for a process that gets no processor time as in the buffer of its media socket. */
+/** As many bytes may wait for a process that gets no processor time as its media socket would buffer. */
 const LINK = { hostname: "127.0.0.1", maxPendingBytes: 4 * 1_024 * 1_024 };
 const CONNECT_WITHIN_MS = 2_000;
-/** Clients come and go in bursts; addresses that are not steered yet are relayed. */
+/** Clients come and go in bursts, so the program is updated after this delay. Until then datagrams from new addresses are relayed. */
 const STEER_AFTER_MS = 20;
 export const MAX_SHARERS = 8;
-/** The addresses of one process. The kernel steers fewer; the datagrams of the rest are relayed. */
+/** The limit of addresses per process. The kernel steers fewer of them, and datagrams from the others are relayed. */
 const MAX_KEYS = 20_000;
-/** The datagrams of one turn of the event loop. */
+/** The limit of datagrams that are relayed in one pass of the event loop. */
 const MAX_UNSENT = 1_024;
-/** Datagrams from unknown addresses, which strangers may send as well. */
+/** The limit of relayed datagrams from unknown addresses, which strangers may send as well. */
 const STRANGERS_PER_SECOND = 5_000;
 const STRANGERS_AT_ONCE = 1_000;
 
-/** What a process needs to use the port of another one. The token is a secret; `links` are loopback ports. */
+/** What a process needs in order to use another one's port. The token is a secret; `links` are loopback ports. */
 export type SharedPort = { port: number; token: string; links: number[] };
 /** Why a port cannot be shared, as a sentence. */
 export type Unshareable = { unavailable: string };
@@ -43,7 +43,7 @@ export type SharingCounters = { relayedOut: number; relayedIn: number };
 type Sockets = {
   udp: { readonly port: number; readonly fd: number | null };
   tcp: Pick<TcpPort, "fd" | "stopAccepting" | "accept"> | null;
-  /** The addresses of the clients. */
+  /** The addresses of this process's clients. */
   addresses(): Iterable<{ address: string; port: number }>;
   /** Called with a datagram that another process has relayed. */
   deliver(data: Buffer, port: number, address: string): void;
@@ -58,15 +58,15 @@ type SharingOutput = {
 /** Another process at the same port. */
 type Sharer = {
   readonly connection: TcpConnection;
-  /** Whether the other process used the port before this one. */
+  /** Whether the other process used the port before this one did. */
   readonly isOlder: boolean;
-  /** The port of its own link; 0 for a younger process. */
+  /** The loopback port at which an older process accepts links; 0 for a younger process. */
   readonly link: number;
   ordinal: number;
   hasJoined: boolean;
   keys: ReadonlySet<number>;
   arriving: number[];
-  /** Datagrams for it that the event loop has received in this turn. */
+  /** Datagrams to relay to it, which the event loop has received in this pass. */
   readonly unsent: Buffer[];
 };
 
@@ -83,17 +83,17 @@ export class PortSharing {
   readonly #sharers = new Map<TcpConnection, Sharer>();
   readonly #strangers = new TokenBucket(STRANGERS_PER_SECOND, STRANGERS_AT_ONCE, () => performance.now());
   #sockets: Sockets | null = null;
-  /** The ordinals of all processes in the kernel's order of their sockets. */
+  /** The ordinals of all processes, in the order in which the kernel lists their sockets. */
   #order: number[] = [];
   #ordinal = 1;
-  /** Accepts younger processes; null while the port is not offered. */
+  /** Accepts links of younger processes; null while the port is not offered. */
   #links: TcpPort | null = null;
   #timer: Timer | null = null;
   #hasUnsent = false;
   #isDelivering = false;
   #isClosed = false;
 
-  /** Creates the port sharing of a process that uses its port alone so far. */
+  /** Creates the port sharing of a process that is alone at its port. */
   static alone(output: SharingOutput, sockets: Sockets): PortSharing {
     const sharing = new PortSharing(randomBytes(TOKEN_BYTES), output);
     sharing.#sockets = sockets;
@@ -101,7 +101,7 @@ export class PortSharing {
     return sharing;
   }
 
-  /** Reaches the processes that use the port, before it is bound; null when none of them is left. */
+  /** Connects to the processes that use the port, before binding it; returns null when none of them is left. */
   static async reach({ token, links }: SharedPort, output: SharingOutput): Promise<PortSharing | null> {
     const sharing = new PortSharing(Buffer.from(token, "hex"), output);
     const orders = await Promise.all(links.map((link) => sharing.#connect(link).catch(() => null)));
@@ -122,12 +122,12 @@ export class PortSharing {
     this.#output = output;
   }
 
-  /** How many other processes use the port. */
+  /** The number of other processes that use the port. */
   get others(): number {
     return this.#joined().length;
   }
 
-  /** The port is bound. */
+  /** Called when this process has bound the port. */
   join(sockets: Sockets): void {
     this.#sockets = sockets;
     this.#steer();
@@ -153,7 +153,7 @@ export class PortSharing {
     return { port: udp.port, token: this.#token.toString("hex"), links };
   }
 
-  /** The process that was to join does not come. Those that have joined keep the port. */
+  /** Called when the process that was expected does not come. Processes that have joined keep the port. */
   withdraw(): void {
     if (!this.#isNewest || !this.#links) return;
     this.#links.close();
@@ -161,7 +161,7 @@ export class PortSharing {
     this.#allowOthers();
   }
 
-  /** Sends a datagram that is not for this process to the one that it is for, or to all others. */
+  /** Sends a datagram for another process to that process or, if it is unknown which, to all others. */
   relay(data: Uint8Array, port: number, address: string): boolean {
     if (this.#isDelivering || this.#sharers.size === 0 || data.length > MAX_RELAYED_BYTES) return false;
     const key = addressKey(address, port, this.#salt);
@@ -177,7 +177,7 @@ export class PortSharing {
     return true;
   }
 
-  /** Sends what the event loop has received in one turn with one call of the system. */
+  /** Sends everything that was received in one pass of the event loop with one system call. */
   readonly send = (): void => {
     if (!this.#hasUnsent) return;
     this.#hasUnsent = false;
@@ -201,7 +201,7 @@ export class PortSharing {
     return [...this.#sharers.values()].filter(({ hasJoined }) => hasJoined);
   }
 
-  /** Resolves to the order of the sockets as the process at the other end knows it, once that has told its addresses as well. */
+  /** Resolves to the order of the sockets as the process at the other end knows it, once that process has also sent its addresses. */
   async #connect(link: number): Promise<number[]> {
     const { promise, resolve, reject } = Promise.withResolvers<number[]>();
     let order: number[] | null = null;
@@ -276,7 +276,7 @@ export class PortSharing {
     }
   }
 
-  /** A datagram of a client that this process does not know either is not relayed again. */
+  /** A relayed datagram of a client that this process does not know either is not relayed again. */
   #deliver(data: Buffer, port: number, address: string): void {
     this.counters.relayedIn++;
     this.#isDelivering = true;
@@ -293,13 +293,13 @@ export class PortSharing {
     this.#sharers.delete(connection);
     if (!sharer.hasJoined) return;
     this.#leave(sharer.ordinal);
-    // The kernel may close the socket of the port after that of the link.
+    // The kernel may close the socket of the port after that of the link, so one update may be too early.
     this.#updateSoon();
     this.#allowOthers();
     if (this.#sockets) this.#output.onSharers(this.others);
   }
 
-  /** The kernel moves its last socket to where one was closed. */
+  /** The kernel fills the gap of a closed socket with its last one. */
   #leave(ordinal: number): void {
     const at = this.#order.indexOf(ordinal);
     const last = this.#order.pop();
@@ -317,7 +317,7 @@ export class PortSharing {
     this.#allow(this.others > 0 || this.#links !== null);
   }
 
-  /** The newest process accepts TCP connections, also when it has become that because a newer one is gone. */
+  /** The newest process accepts TCP connections, including a process that becomes the newest because another has ended. */
   #acceptTcp(): void {
     try {
       this.#sockets?.tcp?.accept();
@@ -361,7 +361,7 @@ export class PortSharing {
     }
     const program = steeringProgram([...steered.values()], this.#order.indexOf(this.#ordinal), this.#salt);
     if (this.#reuse?.attach(fd, program)) return;
-    // The kernel spreads the datagrams by a hash then, and those that reach the wrong process are relayed.
+    // Without steering, the kernel spreads datagrams by a hash, and those that reach the wrong process are relayed.
     this.#output.onFault(new Error("the kernel does not steer the datagrams of the shared media port"));
   }
 

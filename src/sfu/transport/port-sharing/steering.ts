@@ -1,14 +1,14 @@
 /**
- * The classic BPF program by which the kernel divides the datagrams of one port among several sockets: those from an address that a
- * socket is known to serve go to it, all others to one of them. It runs before a datagram is queued, so that no process has to pass
- * on what belongs to another. Addresses are compared by a salted key of 31 bits; a datagram whose key is another's by chance reaches
- * the wrong process, which relays it.
+ * The classic BPF program by which the kernel divides the datagrams of one port among several sockets: a datagram from an address
+ * that a socket is known to serve goes to that socket, and all others go to one default socket. The program runs before a datagram
+ * is queued, so that usually no process has to relay one. Addresses are compared by a salted key of 31 bits. A datagram whose key
+ * collides with another's reaches the wrong process, which relays it.
  */
 import ipaddr from "ipaddr.js";
 
-/** The kernel takes 4,096 instructions, and older ones 20 KB of them once they are translated. */
+/** The kernel accepts 4,096 instructions; older ones accept 20 KB of translated instructions. */
 export const MAX_STEERED = 2_000;
-/** Jumps within a bucket reach 255 instructions; each bucket ends with a result for every socket. */
+/** Jumps within a bucket reach 255 instructions, and each bucket ends with a result for every socket. */
 const BUCKET_KEYS = 64;
 const MULTIPLIER = 0x9e3779b1;
 
@@ -31,10 +31,10 @@ const V4 = { firstByte: 0x45, source: 12, port: 20 } as const;
 const V6 = { version: 6, nextHeader: 6, udp: 17, source: 8, port: 40 } as const;
 
 type Instruction = readonly [code: number, value: number, ifTrue?: number, ifFalse?: number];
-/** The socket with that number gets the datagrams whose address has that key. */
+/** Datagrams whose address has the key `key` go to the socket with the number `socket`. */
 export type Steered = { readonly key: number; readonly socket: number };
 
-/** Null for what is no IP address. */
+/** Returns null for an invalid IP address. */
 export function addressKey(address: string, port: number, salt: number): number | null {
   const words = wordsOf(address);
   if (!words) return null;
@@ -44,7 +44,7 @@ export function addressKey(address: string, port: number, salt: number): number 
   return ((mixed >>> 15) ^ mixed) & 0x7fff_ffff;
 }
 
-/** The words of addresses that were asked for lately: to parse one costs more than all the rest. */
+/** The words of recently used addresses, because parsing one costs more than everything else here. */
 const known = new Map<string, readonly number[] | null>();
 const MAX_KNOWN = 4_096;
 
@@ -65,7 +65,7 @@ function parseWords(text: string): number[] | null {
   return Array.from({ length: bytes.length / 4 }, (_, i) => view.getUint32(i * 4));
 }
 
-/** All datagrams that are not steered go to the socket with the number `others`. More than MAX_STEERED are refused. */
+/** Datagrams that are not steered go to the socket with the number `others`. Throws for more than MAX_STEERED keys. */
 export function steeringProgram(steered: readonly Steered[], others: number, salt: number): Uint8Array {
   if (steered.length > MAX_STEERED) throw new RangeError(`${steered.length} addresses are more than the kernel steers`);
   if (steered.length === 0) return encode([[RETURN, others]]);
@@ -99,7 +99,7 @@ export function steeringProgram(steered: readonly Steered[], others: number, sal
   ]);
 }
 
-/** X is the mixed value so far; it is in A as well afterwards. */
+/** X is the mixed value so far. Afterwards it is in A as well. */
 function mix(offsets: readonly number[]): Instruction[] {
   return offsets.flatMap((at): Instruction[] => [
     [LOAD_WORD, IP_HEADER + at],
@@ -117,7 +117,7 @@ function mixPort(at: number): Instruction[] {
   ];
 }
 
-/** Finds the key in A: by halves, and one by one in the bucket that is left. */
+/** Finds the key in A by binary search, and within the last bucket one by one. */
 function search(sorted: readonly Steered[], others: number): Instruction[] {
   if (sorted.length <= BUCKET_KEYS) return bucket(sorted, others);
   const half = sorted.length >> 1;

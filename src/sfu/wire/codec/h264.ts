@@ -67,7 +67,7 @@ function isSps(type: number): boolean {
   return type === NAL.sps;
 }
 
-/** Removes the 3 of every 00 00 03, which keeps the bytes from looking like a start code. */
+/** Removes the 3 of every 00 00 03, which was inserted so that no bytes look like a start code. */
 function withoutEscapes(data: Uint8Array, from: number, to: number): Uint8Array {
   const out = new Uint8Array(Math.min(to - from, MAX_SPS_BYTES));
   let length = 0;

@@ -104,7 +104,7 @@ export class Vp8Munger {
   #lastPictureId = 0;
   #lastTl0PicIdx = 0;
   #lastKeyIdx = 0;
-  /** The frames that were left out lately: where they began, and the offset of picture ids before that. */
+  /** The frames that were left out recently: where each began, and the offset of picture ids before it. */
   #omissions: { extended: number; pictureIdOffset: number }[] = [];
 
   /** The offsets that are added to the ids of the current source. */

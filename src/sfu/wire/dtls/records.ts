@@ -5,14 +5,14 @@ export const RECORD_HEADER_BYTES = 13;
 export const CONTENT_TYPE = { alert: 21, handshake: 22, applicationData: 23 } as const;
 
 const VERSION = 0xfefd;
-/** That of everything after the handshake. */
+/** The epoch of everything after the handshake. */
 const EPOCH = 1;
 const EXPLICIT_NONCE_BYTES = 8;
 const TAG_BYTES = 16;
 const OVERHEAD_BYTES = RECORD_HEADER_BYTES + EXPLICIT_NONCE_BYTES + TAG_BYTES;
 const CIPHER = "aes-128-gcm";
 
-/** For one direction. */
+/** The key of one direction. */
 export type RecordKey = { key: Uint8Array; salt: Uint8Array };
 
 /** Calls `each` with every whole record of the datagram. */

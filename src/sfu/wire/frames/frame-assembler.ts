@@ -3,7 +3,7 @@
 
 import type { Depacketizer, EncodedFrame, Span } from "./frame.ts";
 
-/** A little longer than lost packets are requested. */
+/** How long a missing packet is waited for: a little longer than it is requested. */
 const PATIENCE_MS = 1_200;
 /** One second at 20 Mbit/s, so that a sender cannot claim more memory. */
 const MAX_WAITING = 2_048;
@@ -62,7 +62,7 @@ export class FrameAssembler {
     this.#advance(nowMs);
   }
 
-  /** Starts again with the next packet, because numbers pass unseen while the sender is muted. */
+  /** Starts again with the next packet, because numbers advance unseen while the sender is muted. */
   interrupt(): void {
     if (this.#next === null) return;
     this.end();

@@ -19,7 +19,7 @@ type RepairLimits = {
 };
 
 export const VIDEO_REPAIR: RepairLimits = { reorderMs: 10, maxTries: 10, maxAgeMs: 1_000, needsKeyframe: true };
-/** Sound is played within a fraction of a second, and a packet of it is small enough to be requested at once. */
+/** Late audio is useless after a fraction of a second, and its packets are small, so a lost one is requested at once. */
 export const AUDIO_REPAIR: RepairLimits = { reorderMs: 0, maxTries: 2, maxAgeMs: 200, needsKeyframe: false };
 
 interface Missing {

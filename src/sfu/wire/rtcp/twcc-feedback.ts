@@ -30,7 +30,7 @@ export class TransportFeedback {
   baseSequence = 0;
   count = 0;
   feedbackCount = 0;
-  /** The reference time as written: units of 64 ms on the subscriber's clock, which wraps every 12.4 days. */
+  /** The reference time as it was written: units of 64 ms on the subscriber's clock, wrapping every 12.4 days. */
   reference = 0;
   /** Arrival in ms after the reference, by position from `baseSequence`; NaN when lost. */
   readonly arrivals = new Float64Array(MAX_STATUSES);
@@ -91,9 +91,9 @@ export type TransportSequence = {
 };
 
 /**
- * An entry is two words: the ticks at which the packet was sent, and its size (12 bits), what its number has above its position (5),
- * whether it is part of a probe (1), the probe or the low bits of the RTP number (13), and whether it is settled (1): it was reported,
- * or sent again. A size of 0 marks an entry without a packet.
+ * An entry is two words: the ticks at which the packet was sent; and its size (12 bits), the bits of its number that its position
+ * does not tell (5), whether it belongs to a probe (1), the probe's id or the low bits of the RTP number (13), and whether the
+ * entry is settled (1), because the packet was reported or sent again. A size of 0 marks an empty entry.
  */
 const ENTRY_WORDS = 2;
 const MAX_BYTES = 0xfff;
@@ -105,7 +105,7 @@ const DETAIL_SHIFT = 18;
 const DETAIL_MASK = 0x1fff;
 const SETTLED = 1 << 31;
 
-/** The size and the number of a packet as an entry has them, without what is not the packet's own. */
+/** The size and the number bits of an entry, without the flags. */
 function isOf(entry: number, sequence: number): boolean {
   return (entry & MAX_BYTES) !== 0 && (entry & NUMBER_MASK) >> CYCLE_SHIFT === sequence >> HISTORY_BITS;
 }
@@ -116,9 +116,9 @@ function probeOf(entry: number): number {
 
 /** Lost packets are requested at once and reported within a tenth of a second; a client that never reports must not claim memory. */
 const MAX_UNREPORTED = 64;
-/** Packets of one burst may be noted in another order than they were sent. */
+/** Packets of one burst may be recorded in another order than they were sent. */
 const DISORDER_TICKS = ticksOf(50);
-/** The next number, and padding, precede the entries. */
+/** The next number and padding, before the entries. */
 const HEAD_WORDS = 2;
 
 /** The transport-wide sequence numbers of one connection to a subscriber, and when each was sent. */
@@ -129,7 +129,7 @@ export class SentPackets implements TransportSequence {
   /** Packed, because every packet of every subscriber makes an entry. */
   #entries = new Int32Array();
   readonly #clock = new ReferenceClock();
-  /** The newest number that was reported, and later ones that were sent again before their report: they are lost. */
+  /** The newest reported number, and later numbers that were sent again before their report, which count as lost. */
   #reportedUpTo: number;
   #resent: number[] = [];
 
@@ -187,7 +187,7 @@ export class SentPackets implements TransportSequence {
     return found;
   }
 
-  /** The packet is sent again under its number: it counts as lost, and its arrival tells nothing of the path. */
+  /** The packet is sent again under its number. It counts as lost, and its arrival says nothing about the path. */
   sentAgain(sequence: number): void {
     const at = (sequence & HISTORY_MASK) * ENTRY_WORDS + 1;
     const entry = this.#entries[at] as number;

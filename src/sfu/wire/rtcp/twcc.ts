@@ -16,13 +16,13 @@ const TICKS_PER_MS = 4;
 const REFERENCE_BITS = 8;
 const HEAD_BYTES = 16;
 
-/** Of the report that is being written. */
+/** The symbols of the report that is being written. */
 const symbols = new Uint8Array(MAX_STATUSES);
 
 export class TwccRecorder {
   /** The highest number, the next to report, and arrivals: `arrivals` in fast-path.h, where native code does the same as `record`. */
   readonly memory = new Float64Array(new ArrayBuffer(HEAD_BYTES + CAPACITY * 4)).fill(-1, 0, 2);
-  /** Arrivals in ticks, of which the reference time of a report has all bits; 0 when not received. */
+  /** Arrival times in ticks, which all bits of a report's reference time are taken from; 0 for packets not received. */
   readonly #arrivals = new Int32Array(this.memory.buffer, HEAD_BYTES);
   #reports = 0;
 
@@ -67,7 +67,7 @@ export class TwccRecorder {
     if (!this.pending) return at;
     const base = this.#next;
     const last = Math.min(this.#highest, base + MAX_STATUSES - 1);
-    // In a report that has only losses the reference is the next arrival: the highest number always has one.
+    // If a report has only losses, the reference is the next arrival. There is one, because the highest number has arrived.
     const referenceUnits = this.#firstArrival(base) >>> REFERENCE_BITS;
     const referenceTicks = referenceUnits << REFERENCE_BITS;
     const count = this.#fillSymbols(base, last, referenceTicks);

@@ -93,7 +93,7 @@ export interface OutgoingExtensionOptions {
   transportSequenceId?: number;
   /** The publisher's extensions that the subscriber negotiated too: audio level, video orientation and others. */
   passThrough?: readonly { from: number; to: number }[];
-  /** Elements of more than 16 bytes need the two-byte form: AV1 describes its dependencies with a keyframe. */
+  /** Elements of more than 16 bytes need the two-byte form: AV1's dependency descriptor is that long with keyframes. */
   twoByte?: boolean;
 }
 

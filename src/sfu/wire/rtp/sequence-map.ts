@@ -90,7 +90,7 @@ export class SequenceMap {
     if (!this.isExpected(extended)) return -1;
     const slot = extended & MASK;
     this.#expected[slot] = 0;
-    // Offsets of so few packets differ little.
+    // The low bits are enough, because offsets of neighbouring packets differ little.
     const offset = this.#offset - ((this.#offset - (this.#offsets[slot] as number)) | 0);
     return extended - offset;
   }

@@ -58,14 +58,17 @@ export function dropCollidingExtensions(sections: readonly NegotiatedExtensions[
   }
 }
 
-/** Firefox offers on receiving sections extensions that it can only send; a dependency descriptor sent to it stops its decoder. */
+/**
+ * On receiving sections, Firefox also offers extensions that it can only send. A dependency descriptor sent to Firefox stops its
+ * decoder.
+ */
 function isUsable(extension: Direction, section: Direction): boolean {
   return extension === "sendrecv" || section === "sendrecv" || extension === section;
 }
 
 /**
- * Rids are answered on every section, although only the client's sending sections use them: Chromium omits an extension that was
- * not answered once from later offers, and a camera that is switched on after the join could not simulcast.
+ * Rids are answered on every section, although only the client's sending sections use them. Chromium drops an extension from later
+ * offers if it was once not answered, and a camera switched on after the join could then not simulcast.
  */
 export function extensionLines(extensions: NegotiatedExtensions): string[] {
   return NAMES.flatMap((name) => (extensions[name] === 0 ? [] : [`a=extmap:${extensions[name]} ${ALL[name]}`]));

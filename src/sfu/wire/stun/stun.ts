@@ -212,7 +212,7 @@ export function writeBindingSuccess(
   return sealStun(out, at + 8 + ip.length, password);
 }
 
-/** The value of XOR-MAPPED-ADDRESS and of its likes in TURN (RFC 8489 §14.2). */
+/** The value of XOR-MAPPED-ADDRESS, and of TURN's XOR-PEER-ADDRESS and XOR-RELAYED-ADDRESS (RFC 8489 §14.2). */
 export function xorAddress(ip: Uint8Array, port: number, transactionId: Uint8Array): Uint8Array {
   const value = new Uint8Array(4 + ip.length);
   writeUint16(value, 0, ip.length === 4 ? 1 : 2);
@@ -226,7 +226,7 @@ export function xorPortAndAddress(value: Uint8Array, transactionId: Uint8Array):
   const mask = new Uint8Array(4 + transactionId.length);
   writeUint32(mask, 0, MAGIC_COOKIE);
   mask.set(transactionId, 4);
-  // `slice` of a Buffer would share its memory.
+  // A copy, because `slice` of a Buffer would share its memory.
   const masked = new Uint8Array(value);
   for (let i = 0; i < 2; i++) masked[2 + i] = readUint8(value, 2 + i) ^ readUint8(mask, i);
   for (let i = 4; i < value.length; i++) masked[i] = readUint8(value, i) ^ readUint8(mask, i - 4);
@@ -288,7 +288,7 @@ function pad(out: Uint8Array, end: number): number {
   return end;
 }
 
-/** The bytes of an address as sockets report it; a zone is ignored. */
+/** The bytes of an address in the form in which sockets report it; a zone is ignored. */
 export function parseIp(address: string): Uint8Array | undefined {
   const [text = ""] = address.split("%");
   const isValid = text.includes(":") ? ipaddr.IPv6.isValid(text) : ipaddr.IPv4.isValidFourPartDecimal(text);
