@@ -104,7 +104,7 @@ type AppDeps = {
   clients?: TlsClients | null;
   /** The client of a request that an older process has handed over; null without one. */
   handedOverClient?: ((request: Request) => string | null) | null;
-  /** Counts requests in progress that arrived over the loopback transport; null without one. */
+  /** The number of requests in progress that arrived over the loopback transport; null without one. */
   loopbackRequests?: (() => number) | null;
   /** The cluster that shares a commit log; null for a single server. */
   cluster?: Cluster | null;

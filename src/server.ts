@@ -58,15 +58,15 @@ export type RunningServer = {
   services: Services;
   /** UDP (and TCP) ports of the media workers, and their IP addresses for clients. */
   media: { ports: number[]; addresses: string[]; node: EmbeddedMedia };
-  /** Over which an older process forwards requests; null where the system has none. */
+  /** The transport through which an older process forwards requests; null where the system has none. */
   loopback: LoopbackTransport | null;
   httpPort: number;
   tlsPort: number | null;
-  /** Whether a newer process may listen on the ports of HTTP and TLS, too. */
+  /** Lets a newer process listen on the ports of HTTP and TLS as well, or ends that; returns whether it may. */
   share(isShared: boolean): boolean;
-  /** Completes the files of live compositions, which do not continue in a newer process, and refuses new ones. */
+  /** Completes the files of live compositions, which cannot continue in a newer process, and refuses new ones. */
   endCompositions(): Promise<void>;
-  /** Leaves everything but the calls that it has to a newer process; `stop` ends those as well. */
+  /** Leaves everything except the current calls to a newer process. `stop` ends those as well. */
   handOver(ports: SharedPort[]): Promise<HandedOver>;
   /** Drains for at most `graceMs`, then closes the remaining connections. */
   stop(reason: string, graceMs?: number): Promise<void>;
@@ -75,16 +75,16 @@ export type RunningServer = {
 export type HandedOver = {
   requests: HeldRequests;
   node: RemainingNode;
-  /** What the newer process continues itself. */
+  /** The inputs of LiveKit ingresses (encoders and URLs) that the newer process continues itself. */
   inputs: HandedOverInputs;
-  /** The newer process has answered all requests that were made before it came; downloads that run may go on. */
+  /** Called when the newer process has answered all waiting requests; running downloads may continue. */
   stopListening(): void;
 };
 
-/** How long requests that began before a handover may take; all others wait meanwhile. */
+/** How long requests that began before a handover may take. All later ones wait meanwhile. */
 const BEGUN_REQUESTS_MS = 2_000;
 const DOWNLOADS_MS = 10 * 60_000;
-/** How long the parts of the server may take to stop, during which requests wait. */
+/** How long each part of the server may take to stop during a handover, while requests wait. */
 const HANDOVER_MS = 1_000;
 const OLDER_CHECK_MS = 50;
 
@@ -230,7 +230,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   const listener = listen(app, {
     ...{ hostname, port, now },
     loopback: loopback && { transport: loopback, carry },
-    // The older process forwards the last requests that it accepts for some seconds.
+    // The older process still forwards the last requests that it accepted, for some seconds.
     succeeds: succeeds !== null || older.length > 0,
   });
   http = listener;
@@ -355,7 +355,10 @@ function addressOf(scheme: "http" | "https", host: string, port: number | undefi
   return `${scheme}://${hostInUrl(host)}:${port}`;
 }
 
-/** This process ends, and the calls of older ones with it: it has told their clients to join again. systemd ends what is left. */
+/**
+ * When this process stops, it also ends the older processes' calls, whose clients it has told to join again. systemd kills what is
+ * left.
+ */
 async function endOlder(dataDir: string, hasTime: () => boolean): Promise<void> {
   for (const { pid } of olderProcesses(dataDir)) process.kill(pid, "SIGTERM");
   while (olderProcesses(dataDir).length > 0 && hasTime()) await Bun.sleep(OLDER_CHECK_MS);

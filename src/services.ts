@@ -109,7 +109,7 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
       sessionPersonalData(runtime, rtcSessions.recorder),
       recordingPersonalData(runtime, recordings),
       usagePersonalData(runtime),
-      // Webhooks are last, because the other features publish events while they erase.
+      // Webhooks come last, because other features publish events while they erase data.
       webhookPersonalData(runtime),
     ],
     compactSearch: chat.search.compact,

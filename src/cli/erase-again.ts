@@ -7,7 +7,7 @@ import { closeDatabase, openDatabase } from "../kernel/db/open.ts";
 import { closeRuntime, createRuntime } from "../kernel/runtime.ts";
 import { createServices, personalColumns } from "../services.ts";
 
-/** Erases users again in a restored backup who were erased after it was made, before a server reads it. */
+/** Repeats erasures in a restored backup that were made after the backup, before a server reads it. */
 export function eraseAgain(config: Config) {
   let erased = 0;
   let unreadable = 0;

@@ -10,7 +10,7 @@ import { CommandFailure } from "./failure.ts";
 
 type Program = { path: string; version: string; platform: string };
 
-/** What comes before the 32 bytes of an Ed25519 key in DER. */
+/** The DER bytes before the 32 bytes of an Ed25519 public key. */
 const DER_PREFIX = Buffer.from("302a300506032b6570032100", "hex");
 const KEY_BYTES = 42;
 const SIGNATURE_BYTES = 74;
@@ -62,7 +62,7 @@ function releaseKey(text: string): KeyObject {
   return createPublicKey({ key, format: "der", type: "spki" });
 }
 
-/** The first signature is over the list's BLAKE2b digest, the second over the first and the comment. */
+/** The first signature covers the BLAKE2b digest of the list; the second covers the first signature and the trusted comment. */
 function isSigned(list: Buffer, text: string, key: KeyObject): boolean {
   const [, first = "", trusted = "", second = ""] = text.split("\n");
   const signed = Buffer.from(first, "base64");

@@ -15,7 +15,7 @@ export async function runCommand(
   environment: Record<string, string>,
   announce: (pid: number) => Promise<void>,
 ): Promise<number> {
-  // The message of the shell would contain a line number of its own script.
+  // The shell's own message would contain a line number of the script above, which means nothing to the user.
   const [name = ""] = command;
   if (!name.includes("/") && Bun.which(name) === null) return notFound(name);
   const env = { ...process.env, ...environment };

@@ -11,7 +11,7 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
  */
 export async function runUntilSignal(begin: (end: End) => Promise<Running>): Promise<never> {
   process.on("SIGHUP", () => {});
-  // Bun polls without a pause while nothing but timers that do not keep the process alive is awaited.
+  // Bun busy-polls while the only pending work is timers that do not keep the process alive, so a timer that does is set.
   setInterval(() => {}, LONGEST_TIMER_MS);
   // A signal that arrives during startup must neither be lost nor end the process without a drain.
   const { promise: ending, resolve: end } = Promise.withResolvers<Parameters<End>>();

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { CommandFailure } from "./failure.ts";
 
 /**
- * Threads besides the media workers and one for each core that start later: for TLS, HTTP requests, name lookups, and those that the
- * garbage collector and the compiler end while they have nothing to do. Bun aborts at any time when it cannot start one.
+ * The threads to keep free besides the media workers and one for each core: for TLS, HTTP requests, name lookups, and the threads
+ * that the garbage collector and the compiler end while idle and start again. Bun aborts at any time if it cannot start one.
  */
 const SPARE_THREADS = 12;
 
@@ -28,7 +28,7 @@ function pidLimits(root: string): { max: number; current: number } | null {
     const [, hierarchy = "", path = "/"] = /^\d+:(pids|):(.*)$/m.exec(groups) ?? [];
     const read = (file: string) => Number(readFileSync(join(root, "sys/fs/cgroup", hierarchy, path, file), "utf8"));
     const [max, current] = [read("pids.max"), read("pids.current")];
-    // The file of a group without a limit says "max".
+    // Without a limit, the control group's file contains "max".
     return Number.isNaN(max) ? null : { max, current };
   } catch {
     return null;

@@ -53,18 +53,18 @@ export type LeaderOptions = RuntimeOptions & {
   lock?: DataLock;
   cluster?: Cluster;
   takeMediaThreads?: () => EmbeddedMedia | null;
-  /** Whether this process hands over to a newer one when an upgrade is requested. */
+  /** Whether this process can hand over to a newer one by `stoa upgrade`. */
   upgrades?: boolean;
-  /** The media workers listen already, beside those of the older process that this one succeeds, at its ports. */
+  /** Set for the newer process of an upgrade: its media workers already listen, at the ports of the older process. */
   succeeds?: {
     media: OpenedMedia;
     plan: TlsPlan | null;
     httpPort: number;
     tlsPort: number | null;
-    /** Absent when the older process has an earlier version. */
+    /** What the older process handed over; absent if it has an earlier version. */
     inputs?: HandedOverInputs;
   };
-  /** Awaited when everything is ready except the port, which the standby server holds until then. */
+  /** Awaited when everything is ready except the port, which the standby's server occupies until then. */
   beforeListening?: () => Promise<void>;
 };
 

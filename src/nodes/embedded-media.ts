@@ -43,11 +43,11 @@ type ListenOptions = {
   warmUp?: boolean;
   /** Uses native code by default, if it is available. */
   fanOut?: FanOutChoice;
-  /** From how many participants on a worker a room is spread over another; infinite for never. */
+  /** A room with this many participants on a worker is spread over another one; infinite to never spread rooms. */
   spreadFrom?: number;
   /** The accepted profiles; all by default. */
   srtpProfiles?: SrtpProfile[];
-  /** The ports of the process that this one takes over from, as its `sharePorts` returned them. Both use them meanwhile. */
+  /** The ports of the process that this one succeeds, as its `sharePorts` returned them. Both processes use them until it ends. */
   succeeds?: readonly SharedPort[];
 };
 
@@ -60,9 +60,9 @@ const ALL_PROFILES: SrtpProfile[] = ["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_8
 export class EmbeddedMedia implements MediaNode {
   readonly #workers: MediaWorker[] = [];
   readonly #rooms = new Map<string, RoomSites<MediaWorker>>();
-  /** Between its workers. */
+  /** The links between the workers of this node. */
   readonly #links = workerLinks<MediaWorker>();
-  /** To other nodes. */
+  /** The links to other nodes. */
   readonly #linkEnds = new NodeLinkEnds<MediaWorker>();
   #announce: readonly string[] = [];
   #spreadFrom = SPREAD_FROM;
@@ -77,7 +77,7 @@ export class EmbeddedMedia implements MediaNode {
     return media;
   }
 
-  /** The threads start to load their code; `listen` starts the workers. */
+  /** Starts the threads, which begin to load their code. `listen` starts the workers in them. */
   static spawn(workers: number, log: MediaLog): EmbeddedMedia {
     const media = new EmbeddedMedia(log);
     for (let index = 0; index < workers; index++) {
@@ -125,8 +125,8 @@ export class EmbeddedMedia implements MediaNode {
   }
 
   /**
-   * Lets a newer process use the ports, with `succeeds` of its `listen`. Clients notice nothing: each process receives what its own
-   * clients send. The tokens of the result are secrets.
+   * Lets a newer process use the ports, by the option `succeeds` of its `listen`. Clients notice nothing, because each process
+   * receives what its own clients send. The tokens in the result are secrets.
    */
   async sharePorts(): Promise<{ ports: SharedPort[] } | Unshareable> {
     const ports: SharedPort[] = [];
@@ -140,7 +140,7 @@ export class EmbeddedMedia implements MediaNode {
     return { ports };
   }
 
-  /** The newer process does not come: the ports belong to this process alone again. */
+  /** Called when the newer process does not come: the ports belong to this process alone again. */
   async keepPorts(): Promise<void> {
     await Promise.all(this.#workers.map((worker) => worker.keepPort()));
   }
@@ -160,16 +160,16 @@ export class EmbeddedMedia implements MediaNode {
   }
 
   #received(worker: MediaWorker, event: MediaEvent): void {
-    // Every worker of the room hears all of its voices.
+    // Every worker has all voices of the room, so only the main worker reports the speakers.
     if (event.type === "speakersChanged" && this.#rooms.get(event.roomId)?.main !== worker) return;
     this.#emit(event);
   }
 
-  /** The event is for the other workers of the room, for its other nodes, or for both. */
+  /** Passes the event on to the other workers of the room, to the room's other nodes, or to both. */
   #relayed(worker: MediaWorker, event: RelayEvent): void {
     if (event.type === "relayData") {
       this.#links.received(worker, event);
-      // A backend's data comes to every node by itself.
+      // Data from a backend is sent to every node by the control plane.
       const { roomId, from } = event.data;
       if (from !== null && this.#linkEnds.isShared(roomId)) this.#emit(event);
       return;
@@ -193,7 +193,7 @@ export class EmbeddedMedia implements MediaNode {
     this.#emit({ type: "workerCrashed", worker: worker.index, rooms });
   }
 
-  /** The worker with the fewest participants, which determine the load. Null when there is none but those. */
+  /** The worker with the fewest participants, which determine the load; null if all are excluded. */
   #leastLoaded(except: readonly MediaWorker[] = []): MediaWorker | null {
     const load = new Map(this.#workers.map((worker) => [worker, 0]));
     for (const room of this.#rooms.values())
@@ -243,7 +243,7 @@ export class EmbeddedMedia implements MediaNode {
 
   /** Opens a full room on another worker, for the participants who join from then on. */
   async #grow(roomId: string, room: RoomSites<MediaWorker>): Promise<void> {
-    // The links of two processes between the same ports could not be told apart.
+    // The links of two processes that share a port could not be told apart.
     if (room.isGrowing || this.sharesPorts || performance.now() < room.growsFromMs) return;
     const worker = this.#leastLoaded(room.workers);
     if (!worker || worker.isBusy) return;
@@ -257,7 +257,7 @@ export class EmbeddedMedia implements MediaNode {
       this.#log.info({ roomId, worker: worker.index, workers: room.workers.length }, "media: room spread");
     } catch (error) {
       room.growsFromMs = performance.now() + GROW_AGAIN_AFTER_MS;
-      // A room of the same id may have been opened there meanwhile.
+      // A new room with the same id may have been opened there meanwhile.
       if (this.#rooms.get(roomId)?.workers.includes(worker)) this.#links.unshare(roomId, worker);
       else this.#leave({ roomId }, worker).catch(() => {});
       if (this.#rooms.get(roomId) === room)
@@ -272,7 +272,7 @@ export class EmbeddedMedia implements MediaNode {
     if (!room) return;
     const worker = room.workerOf(request.participantId);
     const emptied = room.remove(request.participantId);
-    // Both are sent now, because the room may be opened there again at any time.
+    // Both requests are sent now, because the room may be opened there again at any time.
     const removed = worker.call("removeParticipant", request);
     await Promise.all([removed, emptied && this.#leave(request, emptied)]);
   }
@@ -291,7 +291,7 @@ export class EmbeddedMedia implements MediaNode {
   }
 
   async sendData(request: MediaRequest<"sendData">): Promise<void> {
-    // The worker of the participant that a request asks also has to recognize its response.
+    // The response comes from the recipient of the request, so the recipient's worker has to know the request.
     const recipient = request.request ? (request.to?.[0] ?? null) : null;
     await this.#find(request)
       .workerOfIdentity(request.from ?? recipient)
@@ -308,7 +308,7 @@ export class EmbeddedMedia implements MediaNode {
 
   async linkPoint(request: RoomRef): Promise<MediaResponse<"linkPoint">> {
     const { index: worker, port } = this.#find(request).main;
-    // The other process has the same port, at which a node would not tell the two apart.
+    // While another process shares the port, another node could not tell the two apart.
     if (this.sharesPorts) throw new MediaError("RTC_SERVER_UNREACHABLE", "Another process uses the ports of the node.");
     return { worker, publicKey: this.#linkEnds.publicKey, addresses: [...this.#announce], port };
   }
@@ -348,7 +348,7 @@ export class EmbeddedMedia implements MediaNode {
     }
   }
 
-  /** The open links, which a control plane asks for after its start. */
+  /** The open links, which a control plane requests after its start. */
   get openedLinks(): OpenedLink[] {
     return this.#linkEnds.describe();
   }

@@ -16,7 +16,7 @@ export type FleetService = ReturnType<typeof createFleet>;
 type FleetDeps = {
   /** The URL of the connected node of this name; null without one. */
   urlOf: (name: string) => string | null;
-  /** Throws unless the key may be used for the name. */
+  /** Throws unless a node with this name may use the key. */
   admit: NodeKeys["admit"];
 };
 
@@ -64,7 +64,7 @@ export function createFleet({ bus, db, config, now, metrics }: Runtime, { urlOf,
     list: store.list,
     find,
     present,
-    /** An older process of this server is not registered, and in the same region. */
+    /** An older process of this server is not registered, but it is in the same region. */
     regionOf: (name: string): string => store.find(name)?.region ?? config.SFU_REGION,
     /** The CPU load in a node's last heartbeat; null when unknown. */
     cpuOf: (name: string): number | null => store.find(name)?.cpuPercent ?? null,

@@ -48,9 +48,9 @@ export function mediaRefused(error: Error, { MEDIA_WORKERS, MEDIA_UDP_PORT: port
 type OpenMediaOptions = {
   /** The memory of the clients behind this machine's relay. */
   relayed?: SharedArrayBuffer | undefined;
-  /** The threads of the workers, which load their code already. */
+  /** The worker threads, if they are already loading their code. */
   threads?: EmbeddedMedia | null | undefined;
-  /** The media ports of the process that this one takes over from. */
+  /** The media ports of the process that this one succeeds. */
   succeeds?: readonly SharedPort[];
 };
 

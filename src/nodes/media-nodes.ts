@@ -15,9 +15,9 @@ export type MediaNodes = {
   /** Events of every node, including those added later. */
   onEvent(listener: Listener): void;
   add(serverName: string, node: MediaNode, internalUrl?: string): void;
-  /** Its events are not reported any more. */
+  /** Stops reporting the node's events. */
   remove(serverName: string): void;
-  /** The URL of the connected node of this name, which no other node can use; null without one. */
+  /** The URL of the connected node with this name, which no other node can use meanwhile; null if it is not connected. */
   urlOf(serverName: string): string | null;
 };
 

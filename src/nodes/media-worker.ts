@@ -57,14 +57,14 @@ export class MediaWorker {
   readonly #pending = new Map<number, Pending>();
   #address = "";
   #worker: Worker;
-  /** The failed worker until its successor starts, because a crash has more than one symptom. */
+  /** The worker that failed, until its successor starts: a crash has more than one symptom, and only the first one counts. */
   #givenUp: Worker | null = null;
   /** Resolves when the last worker's thread and sockets are closed. */
   #ended: Promise<void> = Promise.resolve();
   #vitals: Int32Array = new Int32Array(3);
   #ready: PromiseWithResolvers<void>;
   #listens = false;
-  /** A newer process may use its port. */
+  /** Whether a newer process has been allowed to use the port. */
   #offersPort = false;
   #sharers = 0;
   /** The worker has listened before, so a port in use is a temporary condition. */
@@ -96,10 +96,10 @@ export class MediaWorker {
     this.#worker = this.#spawn();
   }
 
-  /** Resolves when the sockets are bound; rejects when a socket cannot be bound. */
+  /** Resolves when the sockets are bound, and rejects when one cannot be bound. */
   start(settings: WorkerSettings): Promise<void> {
     this.#settings = { ...settings };
-    // The replacement of a worker that crashed while loading uses the settings as well.
+    // If the worker crashed while loading, its replacement starts with these settings.
     if (this.#worker !== this.#givenUp) this.#startWorker(this.#worker);
     return this.#ready.promise;
   }
@@ -114,12 +114,12 @@ export class MediaWorker {
     return this.#settings?.port ?? 0;
   }
 
-  /** Its thread has little time left for more participants. */
+  /** The thread has too little time left for more participants. */
   get isBusy(): boolean {
     return Atomics.load(this.#vitals, 2) >= BUSY_PERCENT;
   }
 
-  /** Another process uses its port now. */
+  /** Whether another process uses the port now. */
   get sharesPort(): boolean {
     return this.#sharers > 0;
   }
@@ -275,12 +275,12 @@ export class MediaWorker {
       reject(new MediaError("RTC_SERVER_UNREACHABLE", "The media worker has died."));
     this.#pending.clear();
     if (this.#closing) return;
-    // A newer process has its port now. It gets no more rooms, so that any other port serves.
+    // A newer process has the port now. This worker gets no more rooms, so any other port will do.
     if (this.#settings && this.#offersPort && this.sharesPort) this.#settings = { ...this.#settings, port: 0 };
     this.#sharers = 0;
     if (performance.now() - this.#startedAtMs > STABLE_AFTER_MS) this.#crashes = 0;
     const delayMs = RESTART_DELAYS_MS[Math.min(this.#crashes++, RESTART_DELAYS_MS.length - 1)] ?? 0;
-    // Callers that wait for a worker that never listened wait for the next one.
+    // Callers that wait for a worker which never listened now wait for the next one.
     if (this.#listens) {
       this.#listens = false;
       this.#ready = Promise.withResolvers();

@@ -12,7 +12,7 @@ export type FanOutChoice = "auto" | "typescript" | "native";
 /** `path` can be loaded by every thread of this process until `close`. */
 export type NativeLibrary = { path: string; close(): void };
 
-/** Where a checkout compiles it. */
+/** The folder in which a checkout compiles the library. */
 const CACHE = join(import.meta.dir, "../../.cache/native");
 
 /** The operator requires native code, and it does not work on this machine or build. */

@@ -22,9 +22,9 @@ export class NodeAssignments {
   /** Identities by room and participant id. */
   readonly #rooms = new Map<string, Map<string, string>>();
   readonly #closedRooms = new Set<string>();
-  /** The links that the node was told to open. */
+  /** The links that the node was asked to open. */
   readonly #links = new Set<string>();
-  /** By room, the participants of other nodes whose tracks or data the node was given. */
+  /** By room: the participants on other nodes whose tracks or data this node was given. */
   readonly #guests = new Map<string, Set<string>>();
   /** Rooms by recording. */
   readonly #recordings = new Map<string, string>();
@@ -77,10 +77,7 @@ export class NodeAssignments {
     forgetOldest(this.#recordings, RECORDINGS);
   }
 
-  /**
-   * Adopts the rooms that the node reports on its first connection; rooms that were never assigned are closed on
-   * adoption.
-   */
+  /** Adopts the rooms that the node reports on its first connection. A reported room that was never assigned is closed. */
   found(rooms: readonly RoomSnapshot[], links: readonly OpenedLink[]): void {
     for (const { linkId } of links) this.#links.add(linkId);
     for (const { roomId, participants } of rooms)

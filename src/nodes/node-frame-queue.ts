@@ -1,4 +1,4 @@
-/** Reads the frames of a media node in their order, and within its share of the main thread. */
+/** Reads the frames of a media node in order, within the node's share of the main thread. */
 import { FairQueue } from "../kernel/scheduling/fair-queue.ts";
 import { type ReaderLimits, SocketReader } from "../kernel/socket/socket-reader.ts";
 import type { Timers } from "../kernel/time/timers.ts";
@@ -11,19 +11,19 @@ type NodeFrameQueueDeps = {
 
 type NodeFrameHandler = {
   receive(frame: string): void;
-  /** More frames wait than an honest node sends. */
+  /** Called when more frames wait than a well-behaved node sends. */
   overflowed(): void;
 };
 
 const SLICE_MS = 3;
-/** How much of the main thread a node may take in the long run, and how long it may take all of it. */
+/** The share of the main thread that a node may take in the long run, and how long it may take all of it. */
 const SHARE = 0.25;
 const BURST_MS = 1_000;
 /** Twice the number of frames that a node repeats after an interruption. */
 const MAX_WAITING_FRAMES = 2 * NODE_RING_FRAMES;
 const LIMITS: ReaderLimits = { framesAtOnce: 0, waitingBytes: 2 * NODE_RING_CHARACTERS };
 
-/** Outlives the sockets to the node, so that a new connection does not renew the share. */
+/** Is kept across sockets to the node, so that reconnecting does not renew its share. */
 export class NodeFrameQueue {
   readonly #timers: Timers;
   readonly #clock: () => number;

@@ -1,4 +1,4 @@
-/** The ends of the links to other nodes, at this node: which worker has which link, its keys, and what crosses it. */
+/** This node's ends of the links to other nodes: which worker has which link, its keys, and what crosses it. */
 import { createPublicKey, diffieHellman, generateKeyPairSync, hkdfSync } from "node:crypto";
 import type { OpenedLink, OpenNodeLink, RelayedTrackRef, SharedRoom } from "../protocol/media/relay.ts";
 import { MediaError } from "../protocol/media-node.ts";
@@ -11,7 +11,7 @@ type Place = { readonly index: number; readonly address: string };
 type End<W> = { worker: W; rooms: Set<string>; tracks: Map<string, { roomId: string; trackId: string }> };
 
 export class NodeLinkEnds<W extends Place> {
-  /** The control plane tells the other nodes the public half. */
+  /** The key pair of this process. The control plane passes the public half to the other nodes. */
   readonly #keys = generateKeyPairSync("x25519");
   readonly #ends = new Map<string, End<W>>();
 
@@ -23,10 +23,10 @@ export class NodeLinkEnds<W extends Place> {
     return this.#ends.size;
   }
 
-  /** What the worker needs to open its end. */
+  /** What the worker needs in order to open its end of the link. */
   open(worker: W, { linkId, isFirst, credentials: local, peer }: OpenNodeLink): OpenLink {
     const publicKey = createPublicKey({ key: { kty: "OKP", crv: "X25519", x: peer.publicKey }, format: "jwk" });
-    // Throws for a key of the other node from which no secret can be derived.
+    // Throws for a public key of the other node from which no secret can be derived.
     const shared = diffieHellman({ privateKey: this.#keys.privateKey, publicKey });
     const [forth, back] = [keyOf(shared, linkId, "forth"), keyOf(shared, linkId, "back")];
     const keys = isFirst ? { incoming: back, outgoing: forth } : { incoming: forth, outgoing: back };
@@ -84,7 +84,7 @@ export class NodeLinkEnds<W extends Place> {
     return end?.worker ?? null;
   }
 
-  /** The worker has crashed. Returns the links that it had. */
+  /** Called when the worker has crashed; returns the links that it had. */
   lost(worker: W): string[] {
     const lost = [...this.#ends].flatMap(([linkId, end]) => (end.worker === worker ? [linkId] : []));
     for (const linkId of lost) this.#ends.delete(linkId);
@@ -98,13 +98,13 @@ export class NodeLinkEnds<W extends Place> {
   }
 }
 
-/** Each link has keys of its own, and each of its directions. */
+/** Each link has its own keys, one for each direction. */
 function keyOf(shared: Buffer, linkId: string, direction: "forth" | "back") {
   const bytes = new Uint8Array(hkdfSync("sha256", shared, linkId, `stoa link ${direction}`, KEY_BYTES + SALT_BYTES));
   return { profile: "AEAD_AES_128_GCM" as const, key: bytes.slice(0, KEY_BYTES), salt: bytes.slice(KEY_BYTES) };
 }
 
-/** A socket for both families names an IPv4 address by its mapped form; a socket for IPv4 does not reach the others. */
+/** A socket for both families needs the mapped form of an IPv4 address. A socket for IPv4 cannot reach other addresses. */
 function reachedFrom(own: string, address: string): string | null {
   const isV6 = address.includes(":");
   if (own === "::") return isV6 ? address : `::ffff:${address}`;

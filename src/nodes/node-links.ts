@@ -1,4 +1,7 @@
-/** The links between the media nodes of rooms that are on several. The keys are the nodes' own; only their public halves pass here. */
+/**
+ * The links between the media nodes of rooms that span several nodes. The nodes make their own keys; only the public halves pass
+ * through here.
+ */
 import { randomBytes } from "node:crypto";
 import { isIP } from "node:net";
 import { targetOf } from "../kernel/net/targets.ts";
@@ -30,11 +33,11 @@ class NodeEnd implements LinkEnd {
   }
 }
 
-/** A node says itself where it is, and the others send checks there: not to a multicast group, nor to a cloud's metadata. */
+/** Other nodes send checks to the address that a node reports, so it must not be a multicast group or a cloud's metadata service. */
 const mayBeNode = (address: string): boolean => isIP(address) !== 0 && targetOf(address) !== "forbidden";
 
 type NodeLinksOutput = {
-  /** The two nodes do not hear each other any more. */
+  /** Called when two nodes of a room stop hearing each other. */
   split(roomId: string, serverNames: readonly string[]): void;
   /** Whether the track is published on that node. */
   hasTrack(roomId: string, serverName: string, trackId: string): boolean;
@@ -44,13 +47,13 @@ type NodeLinksOutput = {
 export type ServerLink = {
   id: string;
   servers: [string, string];
-  /** Null until both have said that they hear each other. */
+  /** Null until both ends have reported that they hear each other. */
   state: LinkState | null;
   rttMs: number | null;
   lossPercent: number | null;
-  /** The narrower direction; null while everything fits. */
+  /** The limit of the narrower direction; null while everything fits. */
   limitBps: number | null;
-  /** The tracks that can cross it. */
+  /** The number of tracks that can cross the link. */
   tracks: number;
   roomIds: string[];
 };
@@ -88,9 +91,9 @@ function worstOf(conditions: readonly LinkCondition[]): Figures {
 
 export function createNodeLinks(output: NodeLinksOutput) {
   const ends = new Map<string, NodeEnd>();
-  /** By room and node. */
+  /** The ends of links by room and node. */
   const rooms = new Map<string, Map<string, NodeEnd>>();
-  /** Links that one node has reported, until the other one does. */
+  /** Links that one of their two nodes has reported after a restart, until the other one reports them too. */
   const found = new Map<string, { site: Site; link: OpenedLink }>();
   const links = new RelayLinks<NodeEnd>({
     open: ({ linkId, ends: [one, two] }) => {
@@ -169,10 +172,10 @@ export function createNodeLinks(output: NodeLinksOutput) {
   }
 
   return {
-    /** Nodes of earlier versions have none. */
+    /** Nodes of earlier versions have no links. */
     supports: ({ node }: Pick<Site, "node">): boolean => node.remote?.links ?? true,
 
-    /** Resolves when the tracks of the others are available on the node, and its own on theirs. */
+    /** Resolves when the other sites' tracks are available on the node, and the node's tracks on the other sites. */
     async share(roomId: string, others: readonly Site[], site: Site): Promise<void> {
       if (others.length === 0) return;
       const end = await endOf(roomId, site);
@@ -184,7 +187,7 @@ export function createNodeLinks(output: NodeLinksOutput) {
       return a !== undefined && b !== undefined && links.isShared(roomId, a, b);
     },
 
-    /** How many other nodes hear this one, and it them. */
+    /** Returns how many other nodes of the room have a working link with this one. */
     heardBy(roomId: string, serverName: string): number {
       const end = rooms.get(roomId)?.get(serverName);
       let count = 0;
@@ -193,11 +196,11 @@ export function createNodeLinks(output: NodeLinksOutput) {
       return count;
     },
 
-    /** Whether the node has its end of the room's links at that worker. */
+    /** Whether the node's end of the room's links is at that worker. */
     endsAt: (roomId: string, serverName: string, worker: number | null): boolean =>
       rooms.get(roomId)?.get(serverName)?.point.worker === worker,
 
-    /** The room ends on the node, or has moved to another worker of it. */
+    /** Called when the room ends on the node, or has moved to another of its workers. */
     leave,
 
     received(serverName: string, event: RelayEvent): void {
@@ -210,7 +213,7 @@ export function createNodeLinks(output: NodeLinksOutput) {
       if (end) links.received(end, event);
     },
 
-    /** Keeps the links that both of their nodes have from before this process; media goes on meanwhile. */
+    /** Keeps the links that both of their nodes have had since before this process started; media goes on meanwhile. */
     async adopt(site: Site, opened: readonly OpenedLink[]): Promise<void> {
       for (const link of opened) {
         const other = found.get(link.linkId);
@@ -224,7 +227,7 @@ export function createNodeLinks(output: NodeLinksOutput) {
       }
     },
 
-    /** The node at the other end has not come back. */
+    /** Closes the links of which the node at the other end has not come back. */
     closeUnpaired(serverName: string): void {
       for (const [linkId, { site }] of found) {
         if (site.serverName !== serverName) continue;
@@ -237,7 +240,7 @@ export function createNodeLinks(output: NodeLinksOutput) {
 
     describe: (): ServerLink[] => [...links.all()].map(describe),
 
-    /** The worst of what comes to the node from the other nodes of the room. */
+    /** The worst figures of what arrives at the node from the room's other nodes. */
     into(roomId: string, serverName: string): Figures {
       const end = rooms.get(roomId)?.get(serverName);
       const towards = [...links.all()].filter(

@@ -34,7 +34,7 @@ export type NodeProcess = {
   stop(reason: string, graceMs: number): Promise<void>;
 };
 
-/** How long a stopping node keeps running while its participants move to another. */
+/** How long a stopping node keeps running while its participants move to another node. */
 const DRAIN_MS = 3_000;
 
 export async function startNodeProcess(options: NodeProcessOptions): Promise<NodeProcess> {

@@ -36,16 +36,16 @@ export type NodeServer = {
 const CLOSE_REPLACED = 4409;
 const CLOSE_MALFORMED = 4400;
 
-/** The control plane's own records by room and participant, which it gets back after a restart. */
+/** The control plane's records by room and participant, which it gets back after a restart. */
 export type ParticipantRecords = Map<string, Map<string, string>>;
 
 type NodeServerParts = {
   media?: MediaEndpoints;
   recordings?: NodeRecordings;
   links?: () => OpenedLink[];
-  /** The records of the participants that are on the node already, by room. */
+  /** The records of participants that were on the node before this server was created, by room. */
   records?: Iterable<[roomId: string, Map<string, string>]>;
-  /** Events about recordings from before, which the first control plane gets, too. */
+  /** Events about recordings that happened before; the first control plane gets them too. */
   missed?: ReplayRing;
   /** The clock that stamps recorded media: the engine's, which goes on evenly when the clock of the machine is set. */
   clock?: () => number;
@@ -77,7 +77,7 @@ export function createNodeServer(
   node.onEvent((event) => {
     forgetLost(event);
     recordings?.onEvent(event);
-    // The first control plane learns everything else from the rooms as they are.
+    // The first control plane learns everything else from the snapshot of the rooms.
     if (session !== "" || "recordingId" in event) push({ type: "event", event });
   });
 
@@ -96,7 +96,7 @@ export function createNodeServer(
       const isRecording = method === "startRecording" && recordings !== undefined;
       const response = await call.call(node, isRecording ? recordings.begin(request as StartRecording) : request);
       remember(method, request);
-      // Another control plane that has taken over counts its requests from 1.
+      // A control plane that has taken over begins its request ids at 1 again, so older answers are not for it.
       if (requestSession === session) push({ type: "answer", id, response });
     } catch (error) {
       const code = error instanceof MediaError ? error.code : null;

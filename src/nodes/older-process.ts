@@ -1,6 +1,6 @@
 /**
- * After an upgrade, the older process keeps the calls that it had: it is a media node of the newer one until they end. The newer
- * one, and each that follows it, finds it by a note in the data directory.
+ * After an upgrade, the older process keeps the calls that it had: until they end, it is a media node of the newer process. The
+ * newer process, and any that succeeds it, finds the older one by a note in the data directory.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -15,15 +15,15 @@ import { serveNode } from "./node-server-http.ts";
 
 export type OlderProcess = {
   pid: number;
-  /** Its name as a media node. */
+  /** The name under which it is a media node. */
   name: string;
   internalUrl: string;
   secret: string;
   /** The media ports, which it shares with the newer process. */
   ports: SharedPort[];
-  /** The recordings that ran at the handover, which go on. Absent from earlier versions, which end them. */
+  /** The recordings that ran at the handover and go on. Absent from earlier versions, which end them. */
   recordings?: string[];
-  /** In milliseconds since 1970. */
+  /** The time of the handover, in milliseconds since 1970. */
   handedOverAt: number;
 };
 
@@ -36,7 +36,7 @@ function note(dataDir: string, process: OlderProcess): void {
   writeDurably(notePath(dataDir, process.pid), JSON.stringify(process));
 }
 
-/** The older processes that still run, newest first. */
+/** The older processes that are still running, newest first. */
 export function olderProcesses(dataDir: string): OlderProcess[] {
   const names = readdirNow(join(dataDir, FOLDER)).filter((name) => name.endsWith(".json"));
   const noted = names.map((name) => JSON.parse(readFileSync(join(dataDir, FOLDER, name), "utf8")) as OlderProcess);
@@ -56,19 +56,19 @@ function readdirNow(folder: string): string[] {
   }
 }
 
-/** The name under which this process goes on. */
+/** The name under which this process continues as a media node. */
 export const olderName = (name: string): string => `${name}.${process.pid}`;
 
 export type RemainingNode = {
   /** Whether a newer process uses the node. */
   readonly connected: boolean;
-  /** Whether nothing is left to do: no rooms, and no recorded files that are being written. */
+  /** Whether nothing is left to do: there are no rooms, and no recorded files are being written. */
   isDone(): Promise<boolean>;
-  /** The rooms that are left move to the newer process. */
+  /** Moves the rooms that are left to the newer process. */
   stop(): Promise<void>;
 };
 
-/** Keeps what the recordings of this process make from now on, until `serveRemaining`. */
+/** Keeps the events of this process's recordings from now on, until `serveRemaining` passes them on. */
 export function keepRecordingEvents(media: EmbeddedMedia): KeptEvents {
   const ring = newRing();
   const stop = media.onEvent((event) => {
@@ -81,13 +81,13 @@ export type KeptEvents = { ring: ReplayRing; stop(): void };
 
 type RemainingOptions = {
   dataDir: string;
-  /** The name of the older process, from `olderName`. */
+  /** The name of the older process, made by `olderName`. */
   name: string;
   media: EmbeddedMedia;
   ports: SharedPort[];
   /** The nodes that write each recording, under the names that this process has for them. */
   recordings: ReadonlyMap<string, ReadonlySet<string>>;
-  /** What they have made since. */
+  /** The events of these recordings since the handover began. */
   kept: KeptEvents;
   ownName: string;
   records: ParticipantRecords;
@@ -105,8 +105,8 @@ export function serveRemaining(options: RemainingOptions): RemainingNode {
     if (event.type === "recordingEnded" || event.type === "recordingFailed") running.delete(event.recordingId);
     if (event.type === "workerCrashed") running.clear();
   });
-  // Without `links` no other node shares the rooms: a link needs ports that belong to one process. Recordings are written
-  // where the newer process says, which has the same disk.
+  // There are no `links`: no other node shares the rooms, because a link needs ports that belong to one process. Recordings are
+  // written to the path that the newer process names, because both use the same disk.
   kept.stop();
   const node = createNodeServer(media, log, { records, missed: kept.ring });
   const http = serveNode(node, { hostname: "127.0.0.1", port: 0, secret, problem: () => null });

@@ -14,7 +14,7 @@ export type Placed = { serverName: string; region: string; node: MediaNode };
 export type PlacedRoom = {
   readonly id: string;
   readonly region: string | null;
-  /** By the names of the nodes; the first is the main site. */
+  /** The nodes by name. The first one is the main site. */
   readonly sites: Map<string, Placed>;
 };
 
@@ -24,7 +24,7 @@ export const mainOf = ({ sites }: PlacedRoom): Placed | null => sites.values().n
 type PlacementsOutput = {
   room(roomId: string): PlacedRoom | undefined;
   hasTrack(roomId: string, serverName: string, trackId: string): boolean;
-  /** The other nodes of the room do not hear this one. */
+  /** Called when the other nodes of the room cannot hear this one. */
   unreachable(room: PlacedRoom, serverName: string): void;
 };
 
@@ -32,9 +32,9 @@ export type Placements = ReturnType<typeof createPlacements>;
 
 /** After a failure, two nodes are not linked again for this long. */
 const LINK_AGAIN_AFTER_MS = 30_000;
-/** A node that responds is heard every two seconds. */
+/** A node that responds sends something at least every two seconds. */
 const UNHEARD_AFTER_MS = 2_500;
-/** How long after a restart the second end of a link is awaited. */
+/** How long after a restart to wait for the second end of a link. */
 const PAIRED_WITHIN_MS = 8_000;
 
 const isConnected = ({ node }: Placed): boolean => node.remote?.connected !== false;
@@ -47,11 +47,11 @@ export function createPlacements(
   output: PlacementsOutput,
 ) {
   const roomsOn = new Map<string, number>();
-  /** One after another for each room, so that every site is linked to all others. */
+  /** Placements run one after another for each room, so that every site is linked to all others. */
   const placing = new Map<PlacedRoom, Promise<unknown>>();
   /** Opening a room again waits for its closing, because the two requests could overtake each other. */
   const closing = new Map<string, Promise<void>>();
-  /** By node that could not be linked, the time until which no further room is opened on it. */
+  /** Nodes that could not be linked, each with the time until which no further room is opened on it. */
   const unlinkable = new Map<string, number>();
   const links = createNodeLinks({
     hasTrack: output.hasTrack,
@@ -87,8 +87,8 @@ export function createPlacements(
   const candidates = () => fleet.candidates((name) => roomsOn.get(name) ?? 0);
 
   /**
-   * One of two nodes that cannot reach each other has to leave the room. A node that reaches the control plane stays, then the
-   * one that more of the others reach, then the main site.
+   * If two nodes cannot reach each other, one has to leave the room. A node that reaches the control plane stays, then the one that
+   * reaches more of the other nodes, then the main site.
    */
   function split(room: PlacedRoom, serverNames: readonly string[]): void {
     const present = [...room.sites.values()].filter(({ serverName }) => serverNames.includes(serverName));
@@ -132,7 +132,7 @@ export function createPlacements(
     return [site, ...room.sites.values()].every(links.supports);
   }
 
-  /** Lost nodes, draining and overloaded ones get no more participants if another node takes them. */
+  /** Lost, draining and overloaded nodes get no more participants if another node can take them. */
   function accepts(site: Placed, all: ReturnType<typeof candidates>): boolean {
     const row = all.find(({ name }) => name === site.serverName);
     return isConnected(site) && (row === undefined || (row.status === "HEALTHY" && !isOverloaded(row)));
@@ -168,14 +168,16 @@ export function createPlacements(
     closing.set(key, closed);
   }
 
-  /** Links sites that are not linked yet: found after a restart, or on another worker of their node after a crash. */
+  /**
+   * Links sites that have no link yet: sites that were found after a restart, or whose room moved to another worker after a crash.
+   */
   async function linkAll(room: PlacedRoom): Promise<void> {
     const sites = [...room.sites.values()];
     for (const [index, site] of sites.entries()) {
       for (const other of sites.slice(0, index)) {
         if (links.isShared(room.id, other.serverName, site.serverName)) continue;
         await links.share(room.id, [other], site).catch(() => split(room, [other.serverName, site.serverName]));
-        // A site of which the last participant has left meanwhile.
+        // The last participant of a site may have left meanwhile.
         for (const { serverName } of [other, site]) if (!room.sites.has(serverName)) links.leave(room.id, serverName);
       }
     }
@@ -215,7 +217,7 @@ export function createPlacements(
       }
     },
 
-    /** Keeps the room on a node that reported it. Is false when the room cannot be on this one, too. */
+    /** Keeps the room on a node that reported it. Returns false if the room cannot be on this node as well. */
     adopt(room: PlacedRoom, site: Placed): boolean {
       if (room.sites.has(site.serverName) || placing.has(room)) return false;
       if (room.sites.size > 0 && !mayLink(room, site)) return false;
@@ -243,10 +245,10 @@ export function createPlacements(
     links: links.describe,
     linksInto: links.into,
 
-    /** The node was lost or does not know the room any more, so there is nothing to close. */
+    /** The node was lost or no longer knows the room, so nothing is closed. */
     forget,
 
-    /** Whether another node would take the participants of this one. */
+    /** Whether another node could take the participants of this one. */
     hasAlternative: (serverName: string): boolean =>
       config.MEDIA_SPREAD !== "off" &&
       allocate(candidates(), config.SFU_REGION).some(({ name }) => {

@@ -5,7 +5,7 @@ import { MediaError, type RelayEvent } from "../protocol/media-node.ts";
 
 const UP_WITHIN_MS = 3_000;
 
-/** A worker, as its links use it. */
+/** An end of links: a worker, or a node's named worker. */
 export interface LinkEnd {
   relay<M extends keyof RelayCalls>(method: M, request: RelayCalls[M]): Promise<unknown>;
 }
@@ -13,13 +13,13 @@ export interface LinkEnd {
 export type RelayLink<E> = {
   linkId: string;
   ends: readonly [E, E];
-  /** The rooms that use it. */
+  /** The rooms that use the link. */
   rooms: Set<string>;
-  /** What each end has said; both have to hear the other. */
+  /** The condition that each end has reported. Both have to hear the other. */
   states: Map<E, LinkCondition>;
-  /** By room and track, the end that has the publisher. */
+  /** The end that has the publisher, by room and track. */
   tracks: Map<string, E>;
-  /** Tracks that the other end does not know yet. */
+  /** Pending requests that announce tracks to the other end. */
   adding: Set<Promise<unknown>>;
   up: PromiseWithResolvers<void>;
 };
@@ -27,7 +27,7 @@ export type RelayLink<E> = {
 type Output<E> = {
   /** Tells both ends how to reach each other. */
   open(link: { linkId: string; ends: readonly [E, E] }): Promise<unknown>;
-  /** The ends do not hear each other any more. */
+  /** Called when the ends stop hearing each other. */
   lost?(link: RelayLink<E>): void;
 };
 
@@ -60,11 +60,11 @@ export class RelayLinks<E extends LinkEnd> {
     await link.up.promise;
     const { linkId } = link;
     await Promise.all(link.ends.map((end) => end.relay("shareRoom", { roomId, linkId })));
-    // An end announces its tracks before it answers, so all of them are in `adding` by now.
+    // An end offers its tracks before it answers, so all of them are in `adding` by now.
     await Promise.all(link.adding);
   }
 
-  /** Keeps a link that both ends have, from before this process. */
+  /** Keeps a link that both ends have had since before this process started. */
   adopt(linkId: string, ends: readonly [E, E], rooms: Iterable<string>): void {
     const link = this.#add(linkId, ends);
     for (const roomId of rooms) {
@@ -78,7 +78,7 @@ export class RelayLinks<E extends LinkEnd> {
     return this.#find(one, other)?.rooms.has(roomId) ?? false;
   }
 
-  /** Ends the use of the links of `gone` for this room. */
+  /** Ends this room's use of the links of `gone`. */
   unshare(roomId: string, gone: E): void {
     for (const link of this.#linksOf(gone)) {
       if (!link.rooms.delete(roomId)) continue;
@@ -88,7 +88,7 @@ export class RelayLinks<E extends LinkEnd> {
     }
   }
 
-  /** The end has crashed: its tracks end at the others. */
+  /** Called when the end has crashed: its tracks end at all others. */
   lost(gone: E): void {
     for (const link of this.#linksOf(gone)) this.#close(link, gone);
   }
@@ -132,7 +132,7 @@ export class RelayLinks<E extends LinkEnd> {
     }
   }
 
-  /** A track belongs to the end that has offered it first. */
+  /** A track belongs to the end that offered it first. */
   #mayOffer(link: RelayLink<E>, from: E, track: RelayedTrackRef): boolean {
     const key = keyOf(track);
     if (link.tracks.size >= MAX_LINK_TRACKS && !link.tracks.has(key)) return false;

@@ -4,7 +4,7 @@ import { NODE_FILES_PATH, TERM_HEADER } from "./remote-protocol.ts";
 
 type Options = { internalUrl: string; secret: string; term: number };
 
-/** Deleting a recording does not wait longer for a silent node. */
+/** How long deleting a recording waits for a node that does not respond. */
 const REMOVE_WITHIN_MS = 5_000;
 
 export function remoteFiles({ internalUrl, secret, term }: Options): NodeFiles {
@@ -31,7 +31,7 @@ export function remoteFiles({ internalUrl, secret, term }: Options): NodeFiles {
         throw new Error("the media node answered with another range");
       }
       await body?.cancel();
-      // The whole file was already read.
+      // The request began at the end of the file, so the whole file was already read.
       const size = Number(/^bytes \*\/(\d{1,15})$/.exec(range)?.[1]);
       if (status === 416) return { body: new Response("").body ?? new ReadableStream(), size };
       if (status === 423) return "busy";

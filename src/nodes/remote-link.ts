@@ -22,24 +22,24 @@ type RemoteLinkDeps = {
   onFrame(frame: NodeFrame): void;
   /** The node sent a message that is not a valid frame. */
   onMalformed(): void;
-  /** The node sent more than its share of the main thread can read, and is disconnected. */
+  /** Called when the node has sent more than its share of the main thread can handle; it is then disconnected. */
   onFlood(): void;
-  /** The socket was closed and is being reconnected. */
+  /** Called when the socket has closed; the link reconnects. */
   onDown(): void;
-  /** The connection was refused: the node's process has ended, and its media with it. */
+  /** Called when the connection was refused: the node's process has ended, and its media with it. */
   onRefused(): void;
 };
 
 export type RemoteLink = {
   send(frame: ToNode): void;
-  /** How long ago the last frame came. */
+  /** The time since the last frame. */
   readonly silentMs: number;
   /** How far the node's clock is ahead of ours. */
   readonly clockOffsetMs: number;
   close(): void;
 };
 
-/** Bun's WebSocket; the global type is that of browsers, because web/ shares it. */
+/** Bun's WebSocket class; the global type is the browser's, because web/ shares it. */
 type NodeSocket = WebSocket & { terminate(): void };
 const NodeSocket = WebSocket as unknown as {
   new (url: string, options: { headers: Record<string, string>; perMessageDeflate: false }): NodeSocket;
@@ -100,7 +100,7 @@ export function openRemoteLink(deps: RemoteLinkDeps): RemoteLink {
     const overflowed = () => {
       flooded = true;
       reader.clear();
-      // The next attempt comes after the longest pause.
+      // Makes the next attempt wait for the longest pause.
       failures = REDIAL_MS.length;
       deps.onFlood();
       dialled.terminate();
@@ -121,7 +121,7 @@ export function openRemoteLink(deps: RemoteLinkDeps): RemoteLink {
     };
     dialled.onclose = () => {
       cancelTimeout();
-      // The last frames may say that the node stops.
+      // The last frames may say that the node is stopping.
       reader.end(down);
     };
   }

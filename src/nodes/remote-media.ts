@@ -45,8 +45,8 @@ type RemoteMediaOptions = {
 };
 
 /**
- * The message violates the protocol, is about a room or recording that the node was not assigned, or is one of more than the
- * server reads of a node.
+ * Why a message was rejected: it violates the protocol, it is about a room or recording that the node was not assigned, or the node
+ * sent more than its share.
  */
 export type NodeRefusal = "malformed" | "foreign" | "flood";
 
@@ -201,7 +201,7 @@ export class RemoteMedia implements MediaNode {
     this.#hasLinks = links !== undefined;
     this.#options.onEndpoints?.();
     this.#cancelLoss();
-    // The node was restarted, or was without this server for too long, and has lost its rooms.
+    // The node was restarted, or was without this server for too long, so its rooms are lost.
     if (!resumed && !this.#isFirst) this.#lose();
     const wasLost = this.#state === "lost";
     if (!resumed) this.#session.lastSeq = 0;

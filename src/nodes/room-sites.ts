@@ -4,9 +4,9 @@ import type { MediaRequest, OpenRoom } from "../protocol/media-node.ts";
 /** A worker with participants of a room, by their ids. */
 type Site<W> = { readonly worker: W; readonly identities: Map<string, string> };
 
-/** A second worker pays from about this many viewers: relaying a watched publication costs what many viewers do. */
+/** From about this many viewers on, a second worker pays off: relaying a watched publication costs as much as many viewers. */
 export const SPREAD_FROM = 100;
-/** A busy worker shares a room that is this much smaller. */
+/** A busy worker already spreads a room of this share of that size. */
 const BUSY_SHARE = 0.2;
 
 export class RoomSites<W extends { readonly isBusy: boolean }> {
@@ -54,7 +54,7 @@ export class RoomSites<W extends { readonly isBusy: boolean }> {
     return (found ?? this.#main).worker;
   }
 
-  /** Publishers come first and stay together on the main worker, as it is filled first. */
+  /** Publishers usually come first, and stay together on the main worker, because it is filled first. */
   place(participantId: string, identity: string): W {
     const known = this.all.find(({ identities }) => identities.has(participantId));
     const site = known ?? this.all.find((one) => !this.#isFull(one)) ?? smallest(this.all);
@@ -62,7 +62,7 @@ export class RoomSites<W extends { readonly isBusy: boolean }> {
     return site.worker;
   }
 
-  /** Every worker of the room has as many participants as it should. */
+  /** Whether every worker of the room has as many participants as it should have. */
   get isFull(): boolean {
     return this.all.every((site) => this.#isFull(site));
   }
@@ -83,7 +83,7 @@ export class RoomSites<W extends { readonly isBusy: boolean }> {
     return site.worker;
   }
 
-  /** Returns the participants of a worker that has died, and what becomes of the room; null if the room did not use it. */
+  /** Returns the participants of a worker that has died, and whether the room remains; null if the room did not use the worker. */
   lose(worker: W): { participantIds: string[]; remains: boolean; wasMain: boolean } | null {
     const site = this.all.find((one) => one.worker === worker);
     if (!site) return null;

@@ -38,7 +38,7 @@ function masterKey() {
   };
 }
 
-/** A socket that is bound to all addresses is reached on loopback, and one that receives both families names it by its mapped form. */
+/** A socket bound to all addresses is reached on loopback. A socket for both families needs the mapped form of an IPv4 address. */
 function socketOf({ address, port }: LinkedWorker): { address: string; port: number } {
   if (address === "::") return { address: "::ffff:127.0.0.1", port };
   return { address: address === "0.0.0.0" ? "127.0.0.1" : address, port };

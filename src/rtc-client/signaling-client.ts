@@ -106,7 +106,7 @@ export class SignalingClient {
     return promise as Promise<Ack>;
   }
 
-  /** A frame that answers no request; fails with the socket, and with an error that answers none either. */
+  /** Waits for a frame that answers no request. Fails if the socket closes, or if an error arrives that answers no request either. */
   #expect(type: string): Promise<object> {
     const { promise, resolve, reject } = deferred<object>();
     this.#waiting.set(type, { resolve, reject });

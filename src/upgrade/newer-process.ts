@@ -1,4 +1,4 @@
-/** The newer process of an upgrade: it checks everything before the older one gives anything up, then takes over. */
+/** The newer process of an upgrade: it checks everything before the older one gives anything up, and then takes over. */
 
 import type { LeaderOptions } from "../cluster/member.ts";
 import { assetFolder } from "../kernel/assets.ts";
@@ -23,7 +23,7 @@ type Deps = {
   start(succeeds: NonNullable<LeaderOptions["succeeds"]>): Promise<RunningServer>;
 };
 
-/** Resolves when this process serves. Rejects when it cannot, or the older process has ended before it let go of its data. */
+/** Resolves when this process serves. Rejects if it cannot, or if the older process ended before it released its data. */
 export async function takeOver({ config, log, threads, start }: Deps): Promise<RunningServer> {
   const { next, send } = openChannel();
   try {
@@ -46,7 +46,7 @@ export async function takeOver({ config, log, threads, start }: Deps): Promise<R
 
 type Ports = { httpPort: number; tlsPort: number | null; hasTls: boolean };
 
-/** Throws when the settings need another start. */
+/** Throws if the settings differ in a way that needs a restart. */
 function checkConfig(config: Config, { httpPort, tlsPort, hasTls }: Ports): void {
   const changed = hasTls ? tlsPort === null : tlsPort !== null || (config.PORT !== 0 && config.PORT !== httpPort);
   if (changed) throw new Error("the settings have other ports than the running server, which needs a restart");
@@ -54,7 +54,7 @@ function checkConfig(config: Config, { httpPort, tlsPort, hasTls }: Ports): void
     throw new Error("TURN_UDP_PORT: two processes cannot use it at the same time, so an upgrade needs a restart");
 }
 
-/** Throws when this version cannot use the data. Nothing is written. */
+/** Throws if this version cannot use the data. Writes nothing. */
 function checkData(config: Config): void {
   const db = openDatabase(databasePath(config), { readonly: true });
   try {

@@ -2,7 +2,10 @@ import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { writeDurably } from "../kernel/durable-file.ts";
 
-/** How the command and the running server talk: the command writes the request and waits until the server has replaced it. */
+/**
+ * The file by which the command and the running server talk: the command writes the request, and waits until the server replaces it
+ * with the outcome.
+ */
 export type UpgradeNote =
   | { state: "requested" /** Null for the program at the path of the running one. */; binary: string | null }
   /** `pid` is that of the process that is replaced. */
@@ -15,7 +18,7 @@ const notePath = (dataDir: string) => join(dataDir, "upgrade.json");
 export const writeUpgradeNote = (dataDir: string, note: UpgradeNote): void =>
   writeDurably(notePath(dataDir), JSON.stringify(note));
 
-/** Null without one. */
+/** Null if there is no note. */
 export function readUpgradeNote(dataDir: string): UpgradeNote | null {
   try {
     return JSON.parse(readFileSync(notePath(dataDir), "utf8")) as UpgradeNote;

@@ -1,4 +1,4 @@
-/** What this process tells systemd, by the protocol of sd_notify(3). */
+/** What this process tells systemd, in the protocol of sd_notify(3). */
 import { FFIType, ptr } from "bun:ffi";
 import { openLibc } from "../kernel/net/socket-options.ts";
 
@@ -15,8 +15,8 @@ const DATAGRAMS = 0o2000002;
 const MAX_PATH_BYTES = 107;
 
 /**
- * Whether this process is the main one of a unit that ends with it, because the unit does not accept another one. Versions of
- * systemd before 248 do not tell the process its id.
+ * Whether systemd ends this service when this process ends, because the unit does not let another process become the main one.
+ * systemd before 248 does not tell a process its main process id.
  */
 export function endsWithService(): boolean {
   const { SYSTEMD_EXEC_PID, INVOCATION_ID, NOTIFY_SOCKET } = process.env;
@@ -25,7 +25,10 @@ export function endsWithService(): boolean {
   return INVOCATION_ID !== undefined && process.ppid === 1;
 }
 
-/** Makes the process the main one of the service: its end is the end of the service. Does nothing outside of systemd. */
+/**
+ * Declares the process as the main process of its systemd service, so that the service ends with it. Does nothing outside of
+ * systemd.
+ */
 export function setMainProcess(pid: number): void {
   const path = process.env.NOTIFY_SOCKET;
   const libc = path ? openLibc(SYMBOLS) : null;

@@ -12,29 +12,29 @@ import { readUpgradeNote, removeUpgradeNote, type UpgradeNote, writeUpgradeNote 
 import { endsWithService, setMainProcess } from "./service-manager.ts";
 
 const CHECKED_WITHIN_MS = 60_000;
-/** Migrations are among it. */
+/** This time includes migrations. */
 const SERVES_WITHIN_MS = 10 * 60_000;
-/** Connections that were being opened when the newer process came, and requests that it answers slowly. */
+/** For connections that were being opened at the handover, and requests that the newer process answers slowly. */
 const FORWARD_MS = 5_000;
 const CHECK_EVERY_MS = 500;
-/** Their files are completed and uploaded. */
+/** How long to wait until the files of compositions are completed and uploaded. */
 const COMPOSITIONS_END_WITHIN_MS = 60_000;
-/** After UPGRADE_DRAIN_MINUTES the newer process moves what is left, room by room. */
+/** After UPGRADE_DRAIN_MINUTES the newer process moves the remaining rooms one by one, for at most this time. */
 const MOVED_WITHIN_MS = 2 * 60_000;
-/** Without a newer process nobody can join, leave or end the calls. */
+/** If there is no newer process, nobody can join, leave or end the calls, so they are given up after this time. */
 const ABANDONED_AFTER_MS = 2 * 60_000;
 
 type Deps = {
   config: Config;
   server: RunningServer;
-  /** Starts the binary with the arguments of this process; null for the program of this process itself. */
+  /** The command line for starting the binary with the arguments of this process; null means this process's own program. */
   command(binary: string | null): string[];
   /** Called when this process is to exit, usually because its calls have ended. */
   end(reason: string, exitCode: number): void;
 };
 
 export type Upgrades = {
-  /** Starts an upgrade to the program of the note in the data directory, or to the one at the path of this program. */
+  /** Starts an upgrade to the program that the note in the data directory names, or else to the one at this program's path. */
   begin(): void;
 };
 
@@ -66,7 +66,7 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
     process.on("uncaughtException", leftover).on("unhandledRejection", leftover);
     const handingOver = server.handOver(shared.ports).then((handedOver) => handOverTo(newer, shared, handedOver));
     handingOver.catch((err: Error) => {
-      // This process has no data any more, and its supervisor starts another one.
+      // This process has given up its data, so its supervisor has to start another one.
       log.fatal({ err }, "upgrade: no process can take over");
       noteOutcome({ state: "failed", reason: err.message });
       setMainProcess(process.pid);
@@ -74,7 +74,7 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
     });
   }
 
-  /** The disk may be full. */
+  /** Writing may fail because the disk is full. */
   function noteOutcome(outcome: UpgradeNote): void {
     try {
       writeUpgradeNote(config.DATA_DIR, outcome);
@@ -129,7 +129,10 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
     await server.media.node.keepPorts();
   }
 
-  /** Until the calls have ended. The newer process is a child of this one, whose supervisor does not notice its end. */
+  /**
+   * Serves the remaining calls until they end. The newer process is a child of this one, so the supervisor does not notice if it
+   * ends.
+   */
   async function remain({ node, inputs, stopListening }: HandedOver, first: Serving, shared: Shared): Promise<void> {
     const endsAt = performance.now() + config.UPGRADE_DRAIN_MINUTES * 60_000 + MOVED_WITHIN_MS;
     const startedAtMs = performance.now();
@@ -173,7 +176,7 @@ type Shared = { httpPort: number; tlsPort: number | null; ports: SharedPort[] };
 
 type Newer = {
   program: string[];
-  /** Lets go of the data; resolves when the process serves. */
+  /** Releases the data; resolves when the newer process serves. */
   release(inputs: HandedOverInputs): Promise<Serving>;
 };
 
@@ -225,7 +228,7 @@ async function startNewer(program: string[], shared: Shared): Promise<Newer> {
     try {
       return await Promise.race([answer, failed, late.promise]);
     } catch (error) {
-      // Whatever is wrong with it, it must not take the data while another process does.
+      // Whatever went wrong in the newer process, it must not open the data while another process uses it.
       child.kill("SIGKILL");
       await child.exited;
       throw error;

@@ -2,13 +2,13 @@ import type { VariableName } from "../../kernel/config/index.ts";
 
 export type Settings = Partial<Record<VariableName, unknown>>;
 
-/** What becomes of one setting of LiveKit's server: settings of ours, or none with the reason. */
+/** The result for one setting of LiveKit's server: settings of ours, or a note why there are none. */
 type Outcome = { settings?: Settings; note?: string };
 
 type Rule = {
   /** The keys of LiveKit's file, joined with dots; `*` stands for any further ones. */
   path: string;
-  /** For the guide: what the setting becomes. */
+  /** What the setting becomes, in words for the guide. */
   becomes: string;
   apply: (value: unknown) => Outcome;
 };

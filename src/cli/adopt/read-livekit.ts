@@ -18,7 +18,7 @@ type Adoption = {
 /** Settings whose value in LiveKit's file contains tables, but is read as a whole. */
 const SINGLE_VALUES = new Set(["rtc.turn_servers"]);
 
-/** Reads LiveKit's configuration and says for each of its settings what it becomes. Secrets are never part of a text. */
+/** Reads LiveKit's configuration and reports what each of its settings becomes. The report never contains a secret. */
 export function readLivekitConfig(file: string): Adoption {
   const source = readText(file);
   const config = parse(file, source);
@@ -38,7 +38,7 @@ export function readLivekitConfig(file: string): Adoption {
   };
 }
 
-/** Takes a value over if it is one that our setting accepts. */
+/** Takes over a value if our setting accepts it. */
 function settle(settings: Settings, name: VariableName, value: unknown): string {
   const variable = VARIABLES[name];
   const read = variable.read(value);
@@ -73,7 +73,7 @@ function leavesOf(table: Table, prefix = ""): { path: string; value: unknown }[]
   });
 }
 
-/** The line of each setting, by the indentation of its key. Settings in the flow style have the line of their table. */
+/** The line number of each setting, found by the indentation of its key. Settings in flow style have the line of their table. */
 function lineNumbers(source: string): Map<string, number> {
   const numbers = new Map<string, number>();
   const open: { indent: number; key: string }[] = [];

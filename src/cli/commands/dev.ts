@@ -47,7 +47,7 @@ export function devCommand(argv: readonly string[]): Command {
           const info = infoOf(server, config.DATA_DIR, data);
           print(options.json === true ? JSON.stringify(info) : welcome(info));
           if (options.untilStdinEnds === true) onStdinEnd(() => process.kill(process.pid, "SIGTERM"));
-          // The parent process is gone, so there are no clients to drain.
+          // If the parent process is gone, there are no clients to drain.
           const stopsFast = options.throwAway === true || options.untilStdinEnds === true;
           return stopsFast ? { stop: (reason) => server.stop(reason, SHORT_GRACE_MS) } : server;
         } catch (error) {

@@ -17,7 +17,7 @@ import { runUntilSignal } from "../signals.ts";
 import { devDataPath } from "../start/dev-data.ts";
 import { requireThreads } from "../thread-limit.ts";
 
-/** The option of the newer process of an upgrade. */
+/** The flag with which the newer process of an upgrade is started. */
 const TAKE_OVER = "--take-over";
 
 export function serveCommand(argv: readonly string[]): Command {
@@ -63,9 +63,9 @@ export function serveCommand(argv: readonly string[]): Command {
   return addConfigOptions(serve, argv, "all");
 }
 
-/** The command line of this process for another program, or for the program of this process itself. */
+/** The command line of this process, for another program or for this program itself. */
 function newerCommand(binary: string | null): string[] {
-  // Bun alone is no server.
+  // Bun alone is not a server: the program has to be a compiled one.
   const isBun = !Bun.isStandaloneExecutable && binary === programPath();
   const program = binary === null || isBun ? ownCommandLine() : [binary];
   return [...program, ...process.argv.slice(2).filter((argument) => argument !== TAKE_OVER), TAKE_OVER];
@@ -93,7 +93,7 @@ function greeting({ url, services, media }: RunningServer, config: Config): stri
   for (const address of media.addresses) {
     lines.push(`  Media      ${media.ports.map((port) => `${hostInUrl(address)}:${port}`).join(", ")} (udp and tcp)`);
   }
-  // A server on loopback has a reverse proxy or the TLS multiplexer in front of it, whose port has to be open.
+  // In front of a server on loopback there is a reverse proxy or the TLS multiplexer, whose port has to be open.
   const front = new URL(config.PUBLIC_URL !== undefined && isLoopback(config.HOST) ? config.PUBLIC_URL : url);
   const edge =
     config.DOMAIN === undefined && config.EDGE_PORT !== HTTPS_PORT ? listenAddresses(config)?.tls : undefined;

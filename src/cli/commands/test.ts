@@ -21,7 +21,7 @@ export function testCommand(): Command {
         STOA_API_KEY: server.apiKey,
         STOA_WS: `${server.url.replace(/^http/, "ws")}/v1/rtc`,
       };
-      // If this process is killed, the server ends the command, whose process id it receives here.
+      // The server gets the process id of the command on this pipe, and ends the command if this process is killed.
       const { stdin } = server.child;
       const send = (line: string) => new Promise<void>((sent) => stdin?.write(`${line}\n`, () => sent()));
       const code = await runCommand(command, environment, (pid) => send(`command ${pid}`));

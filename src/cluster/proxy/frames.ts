@@ -28,7 +28,7 @@ export type LeaderFrame =
   | { type: "subscribe"; id: number; topic: string }
   | { type: "unsubscribe"; id: number; topic: string }
   | { type: "close"; id: number; code: number; reason: string }
-  /** The proxy sends the text to all of its sockets that subscribe to the topic. */
+  /** The text is for all sockets of the proxy that subscribe to the topic. */
   | { type: "publish"; topic: string; text: string };
 
 export function encodeProxyFrame(frame: ProxyFrame): string {

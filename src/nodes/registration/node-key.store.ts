@@ -19,7 +19,7 @@ export function nodeKeyStore({ $client: client }: Db) {
   return {
     find: (publicId: string): NodeKeyRow | null => find.get(publicId),
     all: (): NodeKeyRow[] => all.all(),
-    /** The keys that the node of this name has used, the latest first. */
+    /** The keys that the node with this name has used, latest first. */
     usedBy: (name: string): NodeKeyRow[] => used.all(name),
     insert: inserter<NodeKeyRow>(client, rtcNodeKeys),
     touch: (unit: Unit, publicId: string, at: number) => void touch.run(unit, publicId, at),

@@ -1,6 +1,7 @@
 /**
- * A secret for one media node, beside the one that all may share. It opens the registration of that name alone, and is
- * what the server shows when it calls the node: one that turns rogue learns nothing with which it could pass for others.
+ * A secret for one media node, in addition to the secret that all nodes may share. It allows registration under one name only, and
+ * it is what the server presents when it calls that node, so a compromised node learns nothing with which it could impersonate
+ * others.
  */
 
 import { COMMAND_LINE } from "../../kernel/author.ts";
@@ -23,7 +24,7 @@ const TOUCH_EVERY_MS = 10_000;
 export function createNodeKeys({ bus, db, keyring, now }: Pick<Runtime, "bus" | "db" | "keyring" | "now">) {
   const store = nodeKeyStore(db);
 
-  /** Secrets of nodes are made and revoked on the command line alone. */
+  /** Secrets of nodes are created and revoked on the command line only. */
   function audit(unit: Unit, action: "node_key.created" | "node_key.revoked", publicId: string, name: string): void {
     const entry = { action, projectId: null, resourceId: publicId, metadata: { name }, at: now() };
     bus.publish(unit, "audit", { ...COMMAND_LINE, ...entry });
@@ -64,7 +65,7 @@ export function createNodeKeys({ bus, db, keyring, now }: Pick<Runtime, "bus" | 
       return { publicId, name: row.name };
     },
 
-    /** Checks that a node used the right secret: its own, or the shared one while it has none. */
+    /** Checks that a node presented the right secret: its own, or the shared one if it has none. */
     admit(unit: Unit, name: string, key: NodeKey | null): void {
       if (key === null) {
         if (store.usedBy(name).length === 0) return;
@@ -77,7 +78,7 @@ export function createNodeKeys({ bus, db, keyring, now }: Pick<Runtime, "bus" | 
       if (lastUsedAt === null || now() - lastUsedAt >= TOUCH_EVERY_MS) store.touch(unit, key.publicId, now());
     },
 
-    /** The secret for calls to the node of this name; null when its own was revoked and it must not be called. */
+    /** The secret for calls to the node with this name; null if its own secret was revoked, so that it must not be called. */
     secretFor(name: string, shared: string): string | null {
       const used = store.usedBy(name);
       if (used.length === 0) return shared;

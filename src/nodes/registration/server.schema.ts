@@ -84,7 +84,7 @@ const link = {
   ),
 };
 
-/** A link between two media servers, as a room that uses it shows it. */
+/** A link between two media servers, as it is shown for a room that uses it. */
 export const RoomLink = t.Object(link);
 
 export const ServerLinks = t.Object({

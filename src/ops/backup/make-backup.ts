@@ -72,13 +72,13 @@ export function copyDatabase(source: string, copy: string): void {
   const client = new Database(source, { readwrite: true, create: false });
   try {
     client.run("PRAGMA busy_timeout = 5000");
-    // The last connection that closes writes the write-ahead log into the database.
+    // When the last connection closes, SQLite writes the write-ahead log into the database.
     withdrawChecksums(client);
     client.run("PRAGMA synchronous = OFF");
     client.run("VACUUM INTO ?", [copy]);
   } finally {
     try {
-      // The last connection that closes writes the write-ahead log into the database, and this has to be on disk.
+      // When the last connection closes, SQLite writes the write-ahead log into the database, and that has to be on disk.
       client.run("PRAGMA synchronous = FULL");
     } finally {
       client.close();

@@ -16,7 +16,7 @@ type RestoreOptions = {
   dataDir: string;
   migrationsDir: string;
   now: number;
-  /** Tokens of end users that were minted before now stay valid, including those that were revoked after the backup. */
+  /** Keeps tokens of end users valid that were minted before now, including those that were revoked after the backup. */
   keepTokens?: boolean;
   /** Changes the restored data in this folder before it replaces the current data. */
   prepare?: (folder: string, backup: Description) => Promise<void>;

@@ -62,7 +62,7 @@ export function backupSchedule(
         await makeDue(now);
       } catch (error) {
         if (!stopping.signal.aborted) succeeded = false;
-        // The copy reads every table, so that it may be the first to meet a damaged page.
+        // The copy reads every table, so it may be the first to meet a damaged page.
         database?.report(error);
         throw error;
       }

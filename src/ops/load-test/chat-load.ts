@@ -18,7 +18,7 @@ type ChatLoad = {
 export type ChatReport = ChatFigures & {
   wanted: number;
   joined: number;
-  /** Counts of failed joins by error code. */
+  /** The number of failed joins, by error code. */
   refused: Record<string, number>;
 };
 

@@ -4,7 +4,7 @@ import { causeOf, type Percentiles, percentiles, Tally, within } from "./figures
 export type ChatFigures = {
   sends: number;
   acks: number;
-  /** Counts of messages without acknowledgement by error code. */
+  /** The number of messages without acknowledgement, by error code. */
   notAcknowledged: Record<string, number>;
   /** The time from sending to the acknowledgement. */
   ackMs: Percentiles;

@@ -21,7 +21,7 @@ type MediaLoad = {
 export type MediaReport = {
   wanted: number;
   joined: number;
-  /** Counts of failed joins by error code. */
+  /** The number of failed joins, by error code. */
   refused: Record<string, number>;
   packetsSent: number;
   packetsExpected: number;

@@ -35,7 +35,7 @@ export type SubscribedTrack = {
   identity: string;
   kind: TrackKind;
   encrypted: boolean;
-  /** For video: no layer that is higher than needed for this height is delivered. */
+  /** For video: only layers up to this height are delivered. */
   maxHeight?: number;
 };
 type Published = {
@@ -49,7 +49,7 @@ type Section = {
   offered: PeerSection;
   publishes: Published | null;
   receives: SubscribedTrack | null;
-  /** Of the streams that are sent, in the order of the RIDs. */
+  /** The SSRCs of the streams that are sent, in the order of their RIDs. */
   ssrcs: readonly number[];
 };
 type Receiver = {
@@ -82,7 +82,10 @@ type MediaConnectionDeps = {
   onKeyframeRequest?: (clientTrackId: string, layer: number) => void;
 };
 
-/** A packet of a track, which another connection may send as it is. `audioLevel` is undefined without the extension. */
+/**
+ * A packet of a track, which can be forwarded unchanged on another connection. `audioLevel` is undefined without the header
+ * extension.
+ */
 type TrackPacket = {
   codec: string;
   sequenceNumber: number;
@@ -96,9 +99,9 @@ type TrackPacket = {
 export type Outgoing = {
   trackId: string;
   send(payload: Uint8Array, marker: boolean, timestamp: number, audioLevel?: number): void;
-  /** Sends a packet of another connection, each once. What was lost there is missing here, too. */
+  /** Sends a packet that another connection has received, once each. Packets that were lost there are missing here too. */
   forward(packet: TrackPacket): void;
-  /** When, on the clock of its publisher, the sample with this timestamp was captured. */
+  /** Reports when the sample with this timestamp was captured, on its publisher's clock. */
   report(ntpMs: number, timestamp: number): void;
 };
 

@@ -37,7 +37,7 @@ export type JoinOptions = {
   receive?: ("audio" | "video")[];
   /** Simulates a bad network after the join; see `network()`. */
   network?: NetworkFaults;
-  /** Waits in the lobby of a room that has one, and calls this then; without it, `join` fails with `IN_LOBBY`. */
+  /** Called when the participant has to wait in a lobby. Without it, `join` fails with `IN_LOBBY`. */
   onLobby?: () => void;
   /** Ends the wait in the lobby. */
   signal?: AbortSignal;
@@ -96,8 +96,8 @@ export type ParticipantEvents = {
   video: [event: VideoEvent];
   dataReceived: [message: DataMessage];
   /**
-   * Messages were dropped; with `slow_reader`, `identity` has read so little that it did not get them. With `not_encrypted` or
-   * `undecryptable`, `identity` sent them, in a call that this participant encrypts.
+   * Messages were dropped. With `slow_reader`, `identity` reads too slowly and did not get them; with `not_encrypted` or
+   * `undecryptable`, `identity` sent them in a call that this participant encrypts.
    */
   dataDropped: [
     dropped: {

@@ -52,7 +52,7 @@ export async function join(endpoint: string, token: string, options: JoinOptions
 export class Participant extends Emitter<ParticipantEvents> {
   identity = "";
   room = { id: "", name: "" };
-  /** The same for all participants who agree on keys, unless the server has exchanged one; null while alone. */
+  /** The same for all participants who agree on keys, unless the server has replaced a key; null while alone. */
   safetyNumber: string | null = null;
   readonly #options: JoinOptions;
   readonly #network = new SimulatedNetwork();
@@ -64,7 +64,7 @@ export class Participant extends Emitter<ParticipantEvents> {
   #session: Session | null = null;
   #sessionId = "";
   #url = "";
-  /** The session whose pushes count. */
+  /** The session whose pushes are handled. */
   #joining: Promise<Session> | null = null;
 
   /** @internal Use `join`. */
@@ -133,7 +133,7 @@ export class Participant extends Emitter<ParticipantEvents> {
     return session;
   }
 
-  /** Joins the other room before it leaves this one; what it publishes goes on there. */
+  /** Joins the other room before leaving this one. Published tracks continue there. */
   async #move(token: string): Promise<void> {
     const [previous, sessionId] = [this.#session, this.#sessionId];
     const staying = this.#joining;

@@ -7,7 +7,7 @@ import { KeyStore } from "../../protocol/encryption/key-store.ts";
 import { MAX_FAILED_FRAMES, RoomKeys } from "../../protocol/encryption/room-keys.ts";
 import { annexB, nalUnits, unitsByLength, withLengths } from "./nal-units.ts";
 
-/** A frame that leaves: encrypted, or null if there is no key to encrypt it with. */
+/** Encrypts an outgoing frame; returns null if there is no key yet. */
 export type EncryptFrame = (bytes: Uint8Array, isKeyframe: boolean) => Promise<Uint8Array | null>;
 
 export const PLAIN: EncryptFrame = async (bytes) => bytes;
@@ -41,7 +41,7 @@ export class TrackCipher {
       known && this.#store.encrypt({ codec: known, bytes: bytes.slice(), isKeyframe });
   }
 
-  /** The frames of one received track, decrypted in their order. */
+  /** Decrypts the frames of one received track in order. */
   decryptor(identity: string, codec: string, requestKeyframe: () => void) {
     const known = frameCodecOf(`any/${codec}`);
     let failures = 0;
