@@ -4,19 +4,22 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Log } from "./log.ts";
 
-/** The path from which this program was started, at which a newer one may be by now. Linux marks such a path as deleted. */
+/** The path from which this program was started. A newer program may be there by now; Linux then marks the path as deleted. */
 export const programPath = (): string => process.execPath.replace(/ \(deleted\)$/, "");
 
 /**
- * How this program is started again, as another process, even if its file has been replaced: the binary, or Bun with the entry
- * point of a checkout.
+ * The command line that starts this program again in another process, even if its file has been replaced: the binary, or Bun with
+ * the entry point of a checkout.
  */
 export function ownCommandLine(): string[] {
   if (Bun.isStandaloneExecutable) return [process.platform === "linux" ? `/proc/${process.pid}/exe` : process.execPath];
   return [process.execPath, "--no-env-file", join(import.meta.dir, "../main.ts")];
 }
 
-/** The kernel adds this to the process's share of the memory, in thousandths, when it chooses a process to end. */
+/**
+ * When memory runs out, the kernel adds this share, in thousandths, to the process's memory use before it chooses a process to
+ * kill.
+ */
 const OOM_SCORE = "500";
 
 /** For a process that works on media; its children inherit the score. */
@@ -24,7 +27,7 @@ export function endFirstWithoutMemory(): void {
   try {
     writeFileSync("/proc/self/oom_score_adj", OOM_SCORE);
   } catch {
-    // Only Linux has it.
+    // Only Linux has this file.
   }
 }
 
@@ -33,19 +36,19 @@ export type MediaProcess<To> = {
   kill(): void;
 };
 
-/** Below calls. Where memory is short, the kernel ends it and its children before the server. */
+/** Lower than the priority of calls. */
 const NICENESS = "5";
 const MAX_STDERR_CHARACTERS = 2_000;
 
-/** The process gets nothing of this one's environment that it does not need: it holds secrets. */
+/** The process gets only the parts of this one's environment that it needs, because the environment contains secrets. */
 function environment(): Record<string, string> {
   const { PATH = "", LANG = "C.UTF-8", TMPDIR } = process.env;
   return { PATH, LANG, ...(TMPDIR === undefined ? {} : { TMPDIR }), BUN_GC_TIMER_INTERVAL: "1000" };
 }
 
 /**
- * Starts this program as a process that works on media and exchanges lines of JSON with this one. `onClosed` is called once, when it
- * has ended for whatever reason.
+ * Starts this program as a process that works on media, and exchanges lines of JSON with it. `onClosed` is called once, when the
+ * process has ended for any reason.
  */
 export function startMediaProcess<To, From>(
   log: Log,

@@ -1,15 +1,15 @@
-/** The share of a server's places that one project can take unless the operator sets a number. */
+/** The share of a server's capacity that one project can take, unless the operator sets a number. */
 const DEFAULT_SHARE = 3 / 4;
 
 type Limits = {
   ofServer: number;
-  /** 0 stands for three quarters of the server's. */
+  /** The limit of a project; 0 stands for three quarters of the server's limit. */
   ofProject: number;
-  /** What is counted, in the plural: the subject of both sentences. */
+  /** What is counted, as a plural noun: the subject of both messages. */
   what: string;
 };
 
-/** Why a project can start no other one, so that one project does not use up what all share; null while it can. */
+/** Returns why the project cannot start another one, or null if it can. One project must not use up what all projects share. */
 export function shareProblem(
   projectId: string,
   running: Iterable<{ projectId: string }>,

@@ -51,7 +51,7 @@ export type Runtime = {
   tracing: Tracing | null;
   /** The function is injected for webhooks and OAuth. */
   fetch: typeof fetch;
-  /** Resolves the host names of webhooks and push services. */
+  /** Resolves host names of webhooks and push services. */
   lookup: Lookup;
 };
 
@@ -62,9 +62,9 @@ export type RuntimeOptions = {
   fetch?: typeof fetch;
   lookup?: Lookup;
   logWrite?: (line: string) => void;
-  /** An existing log with the same settings, because creating a second takes time. */
+  /** A log with the same settings, if there is one already, because creating another takes time. */
   log?: Log;
-  /** Keeps the database in memory, for tests that need no disk; bytes are a serialized one to begin with. */
+  /** Keeps the database in memory, for tests that need no disk; bytes are its initial content. */
   inMemory?: boolean | Uint8Array;
   rotateSecret?: boolean;
   /** Sends traces and metrics to the configured collector, if any. */
@@ -91,7 +91,7 @@ export function createRuntime(config: Config, options: RuntimeOptions = {}): Run
   const bus = createBus((err) => log.error({ err }, "bus: listener failed"));
   const idleTasks = createIdleTasks({ timers, log });
   const checkpoints = checkpointWhenIdle(db.$client, timers, (err) => log.warn({ err }, "database: checkpoint failed"));
-  // By itself SQLite keeps its pages as long as the connection is open. Later reads find them in the system's cache.
+  // Otherwise SQLite keeps its cached pages as long as the connection is open. Later reads find them in the system's cache.
   idleTasks.add(() => releaseMemory(db.$client));
   const metrics = createMetrics();
   const { OTEL_EXPORTER_OTLP_ENDPOINT: collector } = config;
@@ -155,7 +155,7 @@ export function generatedSecret(config: Config, options: RuntimeOptions, name: s
   return options.inMemory ? crypto.randomUUID() : secretFromFile(config.DATA_DIR, name);
 }
 
-/** The last copy, and the one before in case the last already has the problem. */
+/** The number of copies that are kept: the last one, and the one before, in case the last one already has the problem. */
 const COPIES_KEPT = 2;
 const COPY_LASTS_MS = 7 * 86_400_000;
 const COPY_NAME = /^before-migration-(\d+)\.db$/;

@@ -22,8 +22,8 @@ export function tenantSet(): Tenants {
 }
 
 /**
- * The tenants that use an optional feature, as `read` returns them. The list is checked for every message, so that
- * tenants without the feature need no query.
+ * The tenants that use an optional feature, as `read` returns them. The set is checked for every message, so that tenants without
+ * the feature cost no query.
  */
 export function tenantsUsing(bus: ForeignChanges, read: () => Tenant[]): Tenants {
   let known: Set<string> | null = null;

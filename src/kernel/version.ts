@@ -9,7 +9,7 @@ declare const STOA_COMMIT: string | undefined;
 
 declare const STOA_PLATFORM: string | undefined;
 
-/** The release's platform that `bin/build` built this for, such as `linux-x64-musl`; null in a checkout. */
+/** The platform of the release for which `bin/build` built this, such as `linux-x64-musl`; null in a checkout. */
 export const PLATFORM: string | null = typeof STOA_PLATFORM === "undefined" ? null : STOA_PLATFORM;
 
 const SHORT_COMMIT = 7;

@@ -21,7 +21,7 @@ export function documentConfig(): string {
   return [PREAMBLE, ...groups, OAUTH].join("\n\n");
 }
 
-/** A value in printable form; for a secret only whether it is set. */
+/** A value in printable form; a secret is only shown as set or not set. */
 export function shownValue(config: Config, name: VariableName): unknown {
   const value = config[name];
   return VARIABLES[name].secret && value !== undefined ? "[secret]" : value;

@@ -2,7 +2,7 @@ import type { Config, VariableName } from "./variables.ts";
 
 const MAX_PORT = 65_535;
 
-/** Settings that would have no effect. */
+/** Problems of settings that would have no effect. */
 function relayProblems({ DOMAIN, TLS_CERT, TURN, TURN_UDP_PORT, ACME_CHALLENGE, HTTP_PORT }: Config): string[] {
   const problems: string[] = [];
   if (TURN_UDP_PORT > 0 && TURN === "off") problems.push("TURN_UDP_PORT is set, but TURN is off.");

@@ -29,7 +29,7 @@ export type KeyPurpose =
   | "media-nodes"
   | "kept-keys";
 
-/** Values made with these keys are used for longer than STOA_SECRET_PREVIOUS is set, and the server cannot make them anew. */
+/** The purposes whose values are used for longer than STOA_SECRET_PREVIOUS is set, and cannot be made anew by the server. */
 const KEPT_PURPOSES = [
   "totp",
   "one-time",
@@ -49,9 +49,9 @@ export type Keyring = {
   key(purpose: KeyPurpose): Uint8Array;
   /** HMAC-SHA-256 in hex, which the database stores in place of a secret. */
   digest(purpose: KeyPurpose, text: string): string;
-  /** The accepted keys: that of the master secret, of the previous one while it is set, and those that were kept. */
+  /** The accepted keys: those of the current and the previous master secret, and those that were kept of earlier ones. */
   accepted(purpose: KeyPurpose): Uint8Array[];
-  /** The key from which a secret that was made at this time is derived, so that it outlives a change of STOA_SECRET. */
+  /** The key from which a secret made at this time was derived, so that the secret outlives a change of STOA_SECRET. */
   keyAt(purpose: KeptPurpose, at: number): Uint8Array;
   /** The digests that the database may contain for this secret: one for each accepted key, the current key first. */
   acceptedDigests(purpose: KeyPurpose, text: string): string[];
@@ -96,7 +96,7 @@ export function createKeyring(masterSecret: string, previousSecret?: string, kep
   };
 }
 
-/** The derived keys to keep of a master secret that is replaced by another one at the time `until`. */
+/** The derived keys to keep when the master secret is replaced at the time `until`. */
 export function keysToKeep(keyring: Keyring, until: number): KeptKeys {
   const encoded = KEPT_PURPOSES.map((purpose) => [purpose, Buffer.from(keyring.key(purpose)).toString("base64url")]);
   return { until, keys: Object.fromEntries(encoded) as KeptKeys["keys"] };
@@ -109,7 +109,7 @@ function decodedKeys({ keys }: KeptKeys): Map<KeyPurpose, Uint8Array> {
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Encrypts a secret that the database has to hold (AES-256-GCM): a stolen copy of the file does not reveal it. */
+/** Encrypts a secret that the database has to contain (AES-256-GCM), so that a stolen copy of the file does not reveal it. */
 export function sealText(key: Uint8Array, text: string): string {
   const iv = randomBytes(IV_BYTES);
   const cipher = createCipheriv("aes-256-gcm", key, iv);
@@ -117,7 +117,7 @@ export function sealText(key: Uint8Array, text: string): string {
   return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString("base64url");
 }
 
-/** Null when it was sealed with none of these keys. */
+/** Null if the text was sealed with none of these keys. */
 export function openText(keys: readonly Uint8Array[], sealed: string): string | null {
   const bytes = Buffer.from(sealed, "base64url");
   const tagEnd = IV_BYTES + TAG_BYTES;

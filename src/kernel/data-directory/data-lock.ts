@@ -12,9 +12,9 @@ export type ServerNote = {
   announce: string[];
   /** Credentials of connectivity checks that the media ports answer. */
   probe: { ufrag: string; pwd: string };
-  /** Whether `stoa upgrade` can replace it while its calls go on; absent from earlier versions, which SIGUSR2 ends. */
+  /** Whether `stoa upgrade` can replace the server while its calls continue. Absent from earlier versions, which SIGUSR2 ends. */
   upgrades?: boolean;
-  /** Whether it leads a cluster; absent from earlier versions. */
+  /** Whether the server leads a cluster; absent from earlier versions. */
   isMember?: boolean;
   /** The secret of the route that shows how the server received a request. */
   doctorSecret: string;

@@ -43,15 +43,14 @@ const KEPT_KEYS = "kept-keys";
 type Secrets = {
   current: string;
   previous: string | undefined;
-  /** Gives up everything that was made with a former secret. */
+  /** Gives up everything that was made with an earlier secret. */
   rotate: boolean;
   now: number;
 };
 
 /**
- * The keys of this data. When the previous secret gives way to a new one, the database keeps those of its keys that are
- * needed for longer, encrypted with the new secret. Any other change would invalidate every credential, so it requires a
- * flag.
+ * The keys of this data. When the previous secret is replaced, the database keeps those of its keys that are needed for longer,
+ * encrypted with the new secret. Any other change of the secret invalidates all credentials, so it requires a flag.
  */
 export function openKeyring(data: InstallationData, { current, previous, rotate, now }: Secrets): Keyring {
   const { db, write } = data;

@@ -72,28 +72,28 @@ enum { HEADER = 100, CHECKSUM = 8, RESERVED_AT = 20, PAGE_SIZE_AT = 16, APPLICAT
 enum { WAL_HEADER = 32, FRAME_HEADER = 24 };
 enum { MAX_PAGE = 65536, MAX_PENDING = 2 * MAX_PAGE };
 enum { ATTEMPTS = 3 };
-/* Asks this layer to trust every page from now on; a number that SQLite and its other layers do not use. */
+/* The file control that makes this layer trust every page from now on; a number that neither SQLite nor its other layers use. */
 enum { FCNTL_TRUST_PAGES = 0x53746f61 };
 /*
- * Stands for the checksum in memory, and so in the write-ahead log. Another program that moves such a page into the database
- * leaves it there.
+ * Takes the place of the checksum in memory, and so in the write-ahead log. If another program copies such a page into the
+ * database, these bytes stay in it.
  */
 static const char UNSEALED[] = "unsealed";
 static const char MAGIC[16] = "SQLite format 3";
 static const char APPLICATION[4] = {'S', 't', 'o', 'a'};
 
-/* What this layer knows about an open file, behind SQLite's own structure. */
+/* What this layer knows about an open file, stored behind SQLite's own structure. */
 typedef struct {
   const Methods *original;
   Methods methods;
-  /* Of the write-ahead log: the database. */
+  /* For a write-ahead log, its database. */
   sqlite3_file *database;
   /* Frames that are not written yet: they follow each other, and none of them ends a commit. */
   char *pending;
   int pendingBytes, isCommit;
   int64_t pendingAt, end;
   int pageBytes;
-  /* The first page, which says the following, was read or written. */
+  /* Whether the first page has been read or written, which determines the two other fields. */
   int isKnown, writes, verifies;
   int checkpoints, isWriter, hasLocks;
 } State;
@@ -137,7 +137,7 @@ static void seal(void *page, int bytes) {
 
 static void unseal(void *page, int bytes) { memcpy((char *)page + bytes - CHECKSUM, UNSEALED, CHECKSUM); }
 
-/* A page that was new when it was logged has zeros there, unlike one that the disk has lost, which is all zeros. */
+/* A page that was new when it was logged has zeros in place of the checksum. A page that the disk has lost is all zeros. */
 static int isUnsealed(const void *page, int bytes) {
   static const char zeros[CHECKSUM];
   const char *data = page, *end = data + bytes - CHECKSUM;
@@ -146,7 +146,8 @@ static int isUnsealed(const void *page, int bytes) {
 }
 
 /*
- * Pages that were written before the first one of a new file: SQLite writes the pages that its cache has no space for first.
+ * Adds checksums to pages that were written before the first page of a new file: when SQLite's cache is full, it writes other pages
+ * first.
  */
 static int sealEarlier(sqlite3_file *file, State *state) {
   static _Thread_local char page[MAX_PAGE];
@@ -161,7 +162,7 @@ static int sealEarlier(sqlite3_file *file, State *state) {
   return rc;
 }
 
-/* Returns whether the beginning of the first page contradicts itself. */
+/* Returns whether the header in the first page contradicts itself. */
 static int readHeader(State *state, const void *data) {
   const uint8_t *header = data;
   if (memcmp(header, MAGIC, sizeof MAGIC) != 0) return 0;
@@ -180,7 +181,7 @@ static int readPage(sqlite3_file *file, void *data, int bytes, int64_t offset) {
   if (offset == 0 && bytes >= HEADER && readHeader(state, data)) return CORRUPT;
   if (!state->writes || !isPage(bytes)) return OK;
   int isTrusted = !state->verifies || trustsPages || isUnsealed(data, bytes);
-  /* While deleted content is overwritten, another thread may read the old half of a page and the new one. */
+  /* While deleted content is overwritten, another thread may read one half of a page before and the other half after. */
   for (int attempt = 0; !isTrusted && !isIntact(data, bytes); attempt++) {
     if (attempt == ATTEMPTS) return CORRUPT;
     rc = state->original->xRead(file, data, bytes, offset);
@@ -200,7 +201,7 @@ static int writePage(sqlite3_file *file, const void *data, int bytes, int64_t of
       if (rc != OK) return rc;
     }
   }
-  /* SQLite does not use these bytes of the page in its memory. */
+  /* SQLite's own copy of the page does not use these bytes. */
   if (!state->writes || !isPage(bytes)) return state->original->xWrite(file, data, bytes, offset);
   seal((void *)data, bytes);
   int rc = state->original->xWrite(file, data, bytes, offset);
@@ -212,7 +213,10 @@ static uint32_t bigEndian(const uint8_t *at) {
   return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-/* The checksum of a frame continues that of the frame before it; that of the first continues the one of the file's header. */
+/*
+ * Verifies the checksum of a frame, which continues that of the frame before it. The first frame continues the checksum of the
+ * file's header.
+ */
 static int isFrameIntact(sqlite3_file *file, const void *page, int bytes, int64_t offset) {
   State *state = stateOf(file);
   int64_t frame = offset - FRAME_HEADER;
@@ -326,7 +330,7 @@ static int control(sqlite3_file *file, int operation, void *argument) {
   return state->original->xFileControl(file, operation, argument);
 }
 
-/* SQLite would read parts of pages that hold long values, which have no checksum of their own. */
+/* Without this SQLite would read parts of pages that hold long values, and parts have no checksum of their own. */
 static int characteristics(sqlite3_file *file) {
   return stateOf(file)->original->xDeviceCharacteristics(file) & ~READS_PARTS_OF_PAGES;
 }
@@ -365,7 +369,7 @@ __attribute__((visibility("default"))) int stoa_checksums_init(void *database, c
   (void)database, (void)message;
   sqlite3_vfs *(*find)(const char *) = (sqlite3_vfs * (*)(const char *)) api[API_VFS_FIND];
   int (*install)(sqlite3_vfs *, int) = (int (*)(sqlite3_vfs *, int))api[API_VFS_REGISTER];
-  /* Another thread of the process was first; this copy of the library is unloaded. */
+  /* Another thread of the process registered the layer first, so this copy of the library is unloaded. */
   if (find("stoa") != NULL) return OK;
   databaseOf = (sqlite3_file * (*)(const char *)) api[API_DATABASE_FILE];
   original = find(NULL);

@@ -19,19 +19,21 @@ const FLAGS = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shar
 const CHECKSUM_BYTES = 8;
 const FCNTL_RESERVE_BYTES = 38;
 const FCNTL_TRUST_PAGES = 0x53746f61;
-/** In the file's header; it says that every page has a valid checksum. */
+/** In the file's header, this id says that every page has a valid checksum. */
 const APPLICATION_ID = Buffer.from("Stoa").readInt32BE();
-/** In place of it after another program wrote to the file: checksums return only when somebody asks for them. */
+/**
+ * Replaces that id once another program has written to the file. Checksums then return only on request (`stoa migrate --compact`).
+ */
 const SHARED_ID = Buffer.from("Stox").readInt32BE();
-/** In place of the checksum, in all pages that this process has logged; zeros where the page was new. */
+/** Takes the place of the checksum in all pages that this process has logged: these bytes, or zeros if the page was new. */
 const UNSEALED = [Buffer.from("unsealed"), Buffer.alloc(CHECKSUM_BYTES)];
 
-/** Of bun:sqlite or node:sqlite. */
+/** A connection of bun:sqlite or of node:sqlite. */
 type Connection = { prepare(sql: string): { get(): unknown; finalize?(): void }; exec(sql: string): unknown };
 
 let isLayered: boolean | null = null;
 
-/** From now on every database file that this process opens has its checksums written and verified. */
+/** Every database file that this process opens from now on gets checksums, which are written and verified. */
 export function addChecksumLayer(): boolean {
   isLayered ??= process.platform === "linux" && loadLayer();
   return isLayered;
@@ -73,7 +75,7 @@ function compileForCheckout(): string {
 /** Also called by `bin/build`, with a compiler for its platform. */
 export function compileChecksums(outfile: string, compiler: string): void {
   mkdirSync(dirname(outfile), { recursive: true });
-  // Several processes may compile at the same time: each writes a file of its own, and the last one stays.
+  // Several processes may compile at the same time: each writes its own draft, and the last rename wins.
   const draft = `${outfile}.${process.pid}.${crypto.randomUUID().slice(0, 8)}`;
   const { success, stderr } = Bun.spawnSync([compiler, ...FLAGS, SOURCE, "-o", draft], { stdin: "ignore" });
   if (!success) throw new Error(`the C compiler refused: ${stderr.toString().trim().split("\n")[0] ?? ""}`);
@@ -86,12 +88,12 @@ export const isShared = (connection: Connection): boolean => applicationOf(conne
 function applicationOf(connection: Connection): number {
   const statement = connection.prepare("PRAGMA application_id");
   const { application_id: id } = statement.get() as { application_id: number };
-  // With a statement that is left, closing the connection would not checkpoint.
+  // Closing the connection would not checkpoint while a statement is left.
   statement.finalize?.();
   return id;
 }
 
-/** Without the layer, pages that this connection writes have none: the file must no longer claim it. */
+/** Without the layer this connection writes pages without checksums, so the file must no longer claim to have them. */
 export function withdrawChecksums(connection: Connection): void {
   if (!addChecksumLayer() && hasChecksums(connection)) connection.exec("PRAGMA application_id = 0");
 }
@@ -101,12 +103,12 @@ export function reserveChecksums(client: Database): void {
   client.fileControl(FCNTL_RESERVE_BYTES, new Int32Array([CHECKSUM_BYTES, 0]));
 }
 
-/** Only once every page of the file has been written with its checksum. */
+/** Must be called only once every page of the file has been written with its checksum. */
 export const claimChecksums = (client: Database): void => void client.run(`PRAGMA application_id = ${APPLICATION_ID}`);
 
 /**
- * Another program that writes to the file, such as Litestream, changes pages without their checksums. From then on they are not
- * verified any more. Returns whether that has just happened.
+ * Another program that writes to the file, such as Litestream, changes pages without updating their checksums, so they are no
+ * longer verified. Returns whether that has just been noticed.
  */
 export function acceptForeignPages(client: Database): boolean {
   if (!addChecksumLayer() || !hasChecksums(client) || !hasForeignPages(`${client.filename}-wal`)) return false;
@@ -118,25 +120,25 @@ export function acceptForeignPages(client: Database): boolean {
 const WAL_HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
 
-/** Whether the write-ahead log has a page with the checksum that it had when another program read it from the database. */
+/** Whether the write-ahead log contains a page with the old checksum that another program read from the database. */
 function hasForeignPages(log: string): boolean {
   let fd: number;
   try {
     fd = openSync(log, "r");
   } catch {
-    // There is no log, or no descriptor is left: the next commit of another process looks again.
+    // There is no log, or no free descriptor; the next commit of another process checks again.
     return false;
   }
   try {
     const header = Buffer.alloc(WAL_HEADER_BYTES);
     if (readSync(fd, header, 0, WAL_HEADER_BYTES, 0) < WAL_HEADER_BYTES) return false;
     const frameBytes = FRAME_HEADER_BYTES + header.readUInt32BE(8);
-    // The end of each page, and the header of the frame after it.
+    // A buffer for the end of a page and the header of the next frame.
     const found = Buffer.alloc(CHECKSUM_BYTES + FRAME_HEADER_BYTES);
     let salts = Buffer.alloc(FRAME_HEADER_BYTES);
     readSync(fd, salts, 0, FRAME_HEADER_BYTES, WAL_HEADER_BYTES);
     for (let end = WAL_HEADER_BYTES + frameBytes; ; end += frameBytes) {
-      // Frames of an earlier round of the log have other salts.
+      // Frames from before the log was restarted have other salts.
       if (!salts.subarray(8, 16).equals(header.subarray(16, 24))) return false;
       if (readSync(fd, found, 0, found.length, end - CHECKSUM_BYTES) < CHECKSUM_BYTES) return false;
       if (!UNSEALED.some((mark) => mark.equals(found.subarray(0, CHECKSUM_BYTES)))) return true;
@@ -147,7 +149,7 @@ function hasForeignPages(log: string): boolean {
   }
 }
 
-/** By the algorithm of `checksums.c`, for code that changes the file itself. */
+/** The same algorithm as in `checksums.c`, for code that changes the file itself. */
 export function pageChecksum(page: Buffer): Buffer {
   const words = new Uint32Array(page.buffer, page.byteOffset, (page.length - CHECKSUM_BYTES) / 4);
   const sums = new Uint32Array(2);

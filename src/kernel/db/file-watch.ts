@@ -1,4 +1,4 @@
-/** Whether something else has deleted, replaced or truncated the files of the open database. */
+/** Detects whether another program has deleted, replaced or truncated the files of the open database. */
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { basename } from "node:path";
 import type { Log } from "../log.ts";
@@ -17,20 +17,20 @@ type FileWatchOptions = {
 };
 
 /**
- * A file without its name exists only in the open descriptors: what is written to it is lost when the process ends, and
- * another process would create a new one. What is in the log is then copied into the database. A truncated log has lost
- * commits, and copying what is left of it would mix pages of different ages. In either case nothing more is acknowledged.
+ * A file without a name exists only through the open descriptors: what is written to it is lost when the process ends, and another
+ * process would create a new file. In that case the log is copied into the database. A truncated log has lost commits, and copying
+ * the rest of it would mix pages of different ages. In both cases nothing more is acknowledged.
  */
 export function watchFiles({ db, log, timers, advice }: FileWatchOptions): {
   problem(): string | null;
-  /** Looks now instead of at the next interval. */
+  /** Checks now instead of at the next interval. */
   check(): void;
   stop(): void;
 } {
   const { filename } = db.$client;
   if (filename === "" || filename === ":memory:") return { problem: () => null, check: () => {}, stop: () => {} };
   const paths = [filename, `${filename}-wal`, `${filename}-shm`];
-  /** Filled as the files appear: a database that nobody has read since it was opened has no log yet. */
+  /** Filled as the files appear: until the database is read for the first time, it has no log. */
   const inodes = new Map<string, number>();
   const isLogWhole = watchLog(db.$client);
   let problem: string | null = null;
@@ -81,12 +81,12 @@ const SALTS_IN_FRAME = 8;
 const SALTS_BYTES = 8;
 
 /**
- * Compares the log with what the connection knows of it: how many frames hold commits. Every frame carries the salts of
- * the log's header, and a hole does not, which is what is left when a commit is appended to a log that was truncated. The
- * index in `-shm` must not be read instead: closing that file would release the locks that SQLite has on it.
+ * Compares the log with the number of committed frames that the connection knows. Every frame has the salts of the log's header; if
+ * the log is truncated and a commit is then appended, a hole without salts is left. The index in `-shm` must not be read instead,
+ * because closing that file would release SQLite's locks on it.
  */
 function watchLog(client: Db["$client"]): () => boolean {
-  // Before version 3.51, which a system's own library may be, SQLite would take this for a checkpoint.
+  // SQLite before 3.51, which the system's library may be, would treat this query as a checkpoint.
   const version = client.query("SELECT sqlite_version() AS version").get() as { version: string };
   if (Bun.semver.order(version.version, "3.51.0") < 0) return () => true;
   const count = client.query("PRAGMA wal_checkpoint(NOOP)");
@@ -109,7 +109,7 @@ function watchLog(client: Db["$client"]): () => boolean {
       const salts = (bytes: Buffer, at: number) => bytes.toString("hex", at, at + SALTS_BYTES);
       const last = frame(frames);
       if (salts(last, SALTS_IN_FRAME) !== salts(header, SALTS_IN_HEADER)) return false;
-      // With the same header the log is only appended to, so that the last frame of the check before is in it.
+      // While the header is the same, the log is only appended to, so the last frame of the previous check is still in it.
       if (known?.header.equals(header) && !frame(known.frames).equals(known.last)) return false;
       known = { header, frames, last };
       return true;
@@ -118,6 +118,6 @@ function watchLog(client: Db["$client"]): () => boolean {
     }
   }
 
-  // Another process may begin the log anew in the middle of a check.
+  // Another process may restart the log in the middle of a check, so a failed check is repeated.
   return () => isWhole() || isWhole();
 }

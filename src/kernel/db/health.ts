@@ -54,7 +54,7 @@ type HealthOptions = {
   metrics: Metrics;
   now: Now;
   timers: Timers;
-  /** The newest backup, for the remedy in the message. */
+  /** Returns the newest backup, for the remedy in the message. */
   latestBackup: () => string | null;
   /** A server of a cluster gets a whole file from another one, and must not restore a backup by itself. */
   isMember: boolean;
@@ -99,9 +99,9 @@ export function watchDatabase(options: HealthOptions): DatabaseHealth {
     checkFiles();
   }
 
-  /** A truncated file looks like an error of the device too, and what is written to it meanwhile is lost. */
+  /** A truncated file first looks like an error of the device, and what is written to it meanwhile is lost. */
   function checkFiles(): void {
-    // The check itself may meet the error.
+    // The check itself may report an error and call this again.
     if (isChecking) return;
     isChecking = true;
     timers.after(0, () => {
@@ -132,7 +132,7 @@ export function watchDatabase(options: HealthOptions): DatabaseHealth {
     stop: files.stop,
     problem() {
       try {
-        // A read needs the file's locks, and its pages unless they are cached.
+        // This read needs the file's locks, and reads its pages unless they are cached.
         db.$client.query("SELECT count(*) FROM installation").get();
       } catch {
         return problem() ?? "the database does not respond";

@@ -80,7 +80,7 @@ export function migrate(db: Db, migrations: Migration[], now: number, snapshot?:
   return pending.map((m) => m.name);
 }
 
-/** SQLite's errors do not say which statement failed. */
+/** Names the migration in an error, because SQLite's errors do not say which statement failed. */
 function named(migration: string, run: () => void): void {
   try {
     run();

@@ -53,7 +53,7 @@ function scrubChunk(client: Database, path: string, at: number, pageBytes: numbe
       const bytes = chunk.subarray(page, page + pageBytes);
       const unused = unusedRangesOf(bytes, at + page === 0 ? FILE_HEADER_BYTES : 0);
       const used = unused.filter(({ start, end }) => !isZero(bytes.subarray(start, end)));
-      // A new checksum would hide that a page is damaged.
+      // A new checksum would hide that the page is damaged, so a damaged page is left as it is.
       if (used.length === 0 || (isSealed && !checksumIn(bytes).equals(pageChecksum(bytes)))) continue;
       for (const { start, end } of used) bytes.fill(0, start, end);
       if (isSealed) pageChecksum(bytes).copy(checksumIn(bytes));
@@ -64,7 +64,7 @@ function scrubChunk(client: Database, path: string, at: number, pageBytes: numbe
   } finally {
     closeSync(file);
     client.run("ROLLBACK");
-    // Cached pages would restore the cleared bytes when they are written.
+    // SQLite would otherwise write its cached pages later, with the bytes that were cleared in the file.
     client.run("PRAGMA shrink_memory");
   }
 }

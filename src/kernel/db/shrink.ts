@@ -28,7 +28,7 @@ export function canShrink(client: Database): boolean {
 
 const isInMemory = ({ filename }: Database) => filename === "" || filename === ":memory:";
 
-/** Whether damage within a page is noticed: a file of an earlier version has to be rewritten once. */
+/** Whether damage within a page is detected: a file of an earlier version has to be rewritten once to get checksums. */
 export function isProtected(client: Database): boolean {
   return isInMemory(client) || !addChecksumLayer() || hasChecksums(client);
 }

@@ -2,9 +2,9 @@ import { type Database, SQLiteError } from "bun:sqlite";
 import type { LoggedCommits } from "./logged-commits.ts";
 
 /**
- * Group commit. Every change runs in a synchronous unit of work; all units of work that are submitted during one commit
- * share the next, so that one fsync serves many callers. Units of work run in the order of submission, and an error in
- * one unit of `write` rolls back only that unit.
+ * Group commit. Every change runs in a synchronous unit of work. All units that are submitted while one commit runs share the next
+ * one, so that one fsync serves many callers. Units of work run in the order of submission, and an error in one unit of `write`
+ * rolls back only that unit.
  */
 export type Writer = {
   /** Runs `work` in the next shared transaction; resolves once it is on disk. */

@@ -68,7 +68,7 @@ export type RtcTokenCaller = {
 /** A secret of one media node, and the only name under which the node may register with it. */
 export type NodeKey = { publicId: string; name: string };
 
-/** `key` is null for the secret that all nodes may share. */
+/** The caller of the node routes. `key` is null for the secret that all nodes may share. */
 export type NodeCaller = { kind: "node"; key: NodeKey | null };
 
 export type Caller = ApiKeyCaller | SessionCaller | ChatTokenCaller | RtcTokenCaller | NodeCaller;

@@ -39,7 +39,7 @@ function inRange(address: Address, range: Address, bits: number): boolean {
   return address.kind() === range.kind() && address.match(range, bits);
 }
 
-/** As it stands in a URL: an IPv6 address in brackets. */
+/** The host as it is written in a URL: an IPv6 address in brackets. */
 export function hostInUrl(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
 }

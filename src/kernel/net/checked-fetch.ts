@@ -3,7 +3,7 @@ import { allowedAddresses, type Lookup, type Target } from "./targets.ts";
 
 type CheckedRequest = {
   method: "GET" | "POST" | "PUT";
-  /** Returns whether the host may resolve to this address. */
+  /** Whether the host may resolve to an address of this kind. */
   allows: (target: Target) => boolean;
   headers: Record<string, string>;
   body?: string | Uint8Array<ArrayBuffer> | Blob;
@@ -43,11 +43,14 @@ export async function checkedFetch(
   throw failure;
 }
 
-/** The body, of which no more is read and kept than `maxBytes`: who answers may be hostile. Null for a longer one. */
+/**
+ * The body as text; null if it is longer than `maxBytes`. No more than that is read and kept, because the other side may be
+ * hostile.
+ */
 export async function boundedText(response: Response, maxBytes: number): Promise<string | null> {
   const parts: Uint8Array[] = [];
   let size = 0;
-  // To leave the loop early cancels the body, and with it the connection.
+  // Leaving the loop early cancels the body, and with it the connection.
   for await (const part of response.body ?? []) {
     size += part.length;
     if (size > maxBytes) return null;

@@ -296,14 +296,13 @@ class DescriptorTable {
   }
 
   /**
-   * To ask for every possible descriptor costs 9 µs for each that is closed, and thousands are once silent connections
-   * have been closed.
+   * Checking every possible descriptor takes 9 µs for each closed one, and there are thousands after many connections were closed.
    */
   #open(): number[] {
     try {
       return readdirSync("/proc/self/fd").map(Number);
     } catch {
-      // No descriptor is left to read the folder with.
+      // No descriptor is free for reading the folder.
       return Array.from({ length: Math.min(this.limit, MAX_SCANNED) }, (_, fd) => fd);
     }
   }

@@ -14,10 +14,10 @@ const SO_ACCEPTCONN = 30;
 /** `struct sockaddr_in6`. The port has the same place in `sockaddr_in`. */
 const ADDRESS_BYTES = 28;
 
-/** BPF_RET with the number of a socket, in the order in which they began to listen: the second one. */
+/** A BPF program that always returns 1: the second socket, in the order in which they began to listen. */
 const TO_SECOND = Uint8Array.from([0x06, 0, 0, 0, 1, 0, 0, 0]);
 
-/** Bun does not tell the descriptor of an HTTP server. */
+/** Bun does not expose the descriptor of an HTTP server, so it is found by its port. */
 function listeningOn(port: number): number[] {
   const libc = process.platform === "linux" ? openLibc(SYMBOLS) : null;
   if (!libc) return [];
@@ -36,7 +36,10 @@ function listeningOn(port: number): number[] {
   return found;
 }
 
-/** Whether a process of the same user may listen on the port as well, if it asks for that. Unix sockets have port 0. */
+/**
+ * Lets another process of the same user listen on the port as well, if that process asks for it too, or ends that. Unix sockets
+ * have port 0.
+ */
 export function shareListeningPort(port: number, isShared: boolean): boolean {
   const reuse = openPortReuse();
   const fds = listeningOn(port);
@@ -46,8 +49,8 @@ export function shareListeningPort(port: number, isShared: boolean): boolean {
 }
 
 /**
- * From now on the kernel gives new connections to this process, the second that listens on the port. Connections that wait at the
- * other one would be reset if it closed its socket first.
+ * Makes the kernel give new connections to this process, the second one that listens on the port. Otherwise connections waiting at
+ * the other socket would be reset when that is closed.
  */
 export function takeListeningPort(port: number): boolean {
   const reuse = openPortReuse();

@@ -1,8 +1,8 @@
 /**
- * The connection from the TLS thread to the HTTP server of the same process: a Unix socket, which costs both sides less
- * than half of a TCP connection over loopback. A Unix socket has no client address, so each request carries the
- * client's IP address in a header, with a proof that the TLS thread wrote it. The proof is valid for that IP address
- * only: a client that learned it could only claim to be itself.
+ * The connection from the TLS thread to the HTTP server of the same process: a Unix socket, which costs both sides less than half
+ * of a TCP connection over loopback. A Unix socket has no client address, so each request carries the client's IP address in a
+ * header, with a proof that the TLS thread wrote it. A proof is valid for one IP address only, so a client that learned its own
+ * could only claim to be itself.
  */
 import { createHmac, randomBytes } from "node:crypto";
 import { sameSecret } from "../crypto/secrets.ts";

@@ -59,13 +59,14 @@ const ATTACH_REUSEPORT_CBPF = 51;
 /** `struct sock_filter`. */
 const INSTRUCTION_BYTES = 8;
 
-/** Controls who may bind the port of a socket that is bound already. Null where the system or the runtime cannot do that. */
+/** Controls who may bind the port of a socket that is already bound. Null where the system or the runtime does not support it. */
 export type PortReuse = {
-  /** Lets other processes of the same user bind the port, if they ask for it as well; returns whether the kernel agrees. */
+  /** Lets other processes of the same user bind the port, if they ask for it as well. Returns whether the kernel accepts this. */
   allow(fd: number, isAllowed: boolean): boolean;
   /**
-   * The sockets of the port ask this classic BPF program which of them receives a datagram: its result is the number of a socket, in
-   * the order in which they were bound. Without a program, or with any other result, the kernel chooses by a hash of the addresses.
+   * Sets the classic BPF program that decides which socket of the port receives a datagram. Its result is the number of a socket,
+   * in the order in which they were bound. Without a program, or with any other result, the kernel chooses by a hash of the
+   * addresses.
    */
   attach(fd: number, program: Uint8Array): boolean;
   close(): void;

@@ -5,7 +5,7 @@ type JobSource = {
 };
 
 type FairQueueOptions = {
-  /** The share of an event-loop tick for all jobs of the queue together. */
+  /** The time that all jobs of the queue together get in one event-loop tick. */
   sliceMs: number;
   burst?: number;
   /**
@@ -25,8 +25,8 @@ export type EventLoop = {
 const MAX_ASYNC_JOBS_PER_TICK = 64;
 
 /**
- * Shares the main thread between sources of jobs: they take turns, and in each tick of the event loop they get one time
- * slice together. A source with thousands of jobs thus delays neither the other sources nor the rest of the server.
+ * Shares the main thread between sources of jobs. The sources take turns, and in each tick of the event loop all of them together
+ * get one time slice. A source with thousands of jobs therefore delays neither the other sources nor the rest of the server.
  */
 export class FairQueue {
   readonly #sources = new Set<JobSource>();
@@ -59,8 +59,8 @@ export class FairQueue {
   }
 
   /**
-   * Whether a long job may run as it arrives, without waiting for its turn. All that do so in one tick have one time slice
-   * together: otherwise each of many sources could take its share in the same tick.
+   * Whether a long job may run as it arrives, without queueing. All such jobs of one tick share one time slice: otherwise each of
+   * many sources could take its share in the same tick.
    */
   hasTimeAtOnce(): boolean {
     const now = this.#clock();

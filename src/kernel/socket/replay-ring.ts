@@ -12,7 +12,7 @@ export type ReplayRing = {
 
 type ReplayRingOptions = {
   startSeq?: number;
-  /** Frames can contain data of their senders: many clients with many large frames must not fill the memory. */
+  /** The limit in characters. Frames contain data of their senders, so many clients with many large frames could fill the memory. */
   keptCharacters?: number;
 };
 

@@ -1,11 +1,9 @@
 import { createFrameQueue, SocketReader } from "./socket-reader.ts";
 
-/**
- * Prevents a server of a cluster from serving stale data: another server may have become leader without its knowledge.
- */
+/** Prevents a server of a cluster from serving outdated data after another server has become leader without its knowledge. */
 export type Fence = {
   isStale(): boolean;
-  /** Resolves with true once the data is no longer stale, with false when that is not expected. */
+  /** Resolves to true once the data is current again, or to false if that is not expected. */
   fresh(): Promise<boolean>;
 };
 

@@ -11,7 +11,7 @@ type Port80 = {
 type Port80Options = {
   hostname: string;
   port: number;
-  /** An older process listens on the port, too. */
+  /** An older process listens on the port as well. */
   reusePort?: boolean;
   home: string;
   log: Log;

@@ -17,7 +17,7 @@ type Options = {
   external: ExternalAccount | undefined;
   challenges: readonly ChallengeType[];
   responder: ChallengeResponder;
-  /** Why no attempt can succeed before the next start; null when one may succeed. */
+  /** The reason why no attempt can succeed before the next start; null if one may succeed. */
   unableReason?: string | null;
   /** A problem of the domain, found before the certificate authority is contacted; null when there is none. */
   precheck: () => Promise<string | null>;

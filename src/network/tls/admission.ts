@@ -56,7 +56,7 @@ export class Admission {
     return this.await(holder, close);
   }
 
-  /** Waits for the first bytes without counting against an IP address. */
+  /** Lets a connection wait for its first bytes without counting it against an IP address. */
   await(holder: string, close: () => void): () => void {
     // The connection that has waited longest is closed to make room.
     if (this.#waiting.size >= this.#limits.waiting) this.#closeOldest();

@@ -50,7 +50,7 @@ export type ToTlsThread =
   | { type: "revoke"; id: string; untilMs: number }
   | { type: "ping"; id: number }
   | { type: "drain" }
-  /** A newer process accepts the connections; open ones stay. */
+  /** A newer process accepts new connections; open ones stay here. */
   | { type: "stopListening" };
 
 export type FromTlsThread =

@@ -29,7 +29,7 @@ export function planTls(deps: Deps): TlsPlan | null {
 export type RunningTls = {
   multiplexer: TlsMultiplexer;
   relayToNodes(places: readonly NodeEndpoints[]): void;
-  /** Whether a newer process may listen on the ports, too. */
+  /** Lets a newer process listen on the ports as well, or ends that; returns whether it may. */
   share(isShared: boolean): boolean;
   /** Leaves new connections and the certificate to a newer process. */
   stopListening(): Promise<void>;
@@ -43,7 +43,7 @@ type StartOptions = Deps & {
   loopback?: LoopbackTransport | null;
   media: MediaEndpoints;
   turnSecret: string | null;
-  /** The port at which an older process listens: new connections come here from now on. */
+  /** The port at which an older process listens. New connections come here from now on. */
   succeeds?: { port: number } | null;
 };
 
@@ -71,7 +71,7 @@ export async function startTls(options: StartOptions): Promise<RunningTls> {
   return {
     multiplexer,
     share(isShared) {
-      // Another program may have this port, or none.
+      // The redirect port may be in use by another program, so the result is ignored.
       shareListeningPort(config.HTTP_PORT, isShared);
       return shareListeningPort(multiplexer.port, isShared);
     },

@@ -9,8 +9,8 @@ import { BufferedWriter, type ConnectionHandler, type StreamSocket } from "./soc
 /** A client that reads too slowly loses whole packets when this buffer is full, as on any slow link. */
 const MAX_WAITING_BYTES = 256 * 1_024;
 /**
- * Older media is useless and delays the media after it. The limit is not shorter because TCP pauses for some hundred
- * milliseconds to resend lost segments, and media right after such a pause is still played.
+ * Older media is useless, and delays the media after it. The limit is not shorter because TCP pauses for some hundred milliseconds
+ * to resend lost segments, and media right after such a pause is still played.
  */
 const MAX_WAIT_MS = 1_000;
 /** The size of one TLS record. */

@@ -18,7 +18,7 @@ export type Arrival = {
 export const ARRIVAL_PATH = "/healthz/arrival";
 
 type Deps = {
-  /** Readable by processes with access to the data directory. */
+  /** The secret of this route, readable by processes with access to the data directory. */
   secret: string;
   trustedProxies: readonly string[];
   listening: Listening;

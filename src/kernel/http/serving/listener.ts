@@ -9,20 +9,20 @@ import type { Now } from "../../time/clock.ts";
 
 export type Listener = {
   readonly server: Server<unknown>;
-  /** The server for the TLS thread only; null without one. */
+  /** The server that only the TLS thread uses; null without that thread. */
   readonly loopback: Server<unknown> | null;
-  /** Whether a newer process may listen on the same port. Is false where the system does not allow it. */
+  /** Lets a newer process listen on the same port, or ends that. Returns false where the system does not allow it. */
   share(isShared: boolean): boolean;
-  /** Requests wait from now on until a newer process takes them. */
+  /** Makes requests wait from now on, until a newer process takes them. */
   hold(): HeldRequests;
   /** Lets requests finish until the deadline, then closes all connections. */
   stop(deadline: number): Promise<void>;
 };
 
 export type HeldRequests = {
-  /** Resolves when the requests that began before are finished, at the latest at the deadline. */
+  /** Resolves when the requests that began earlier are finished, at the latest at the deadline. */
   othersFinished(deadline: number): Promise<void>;
-  /** The loopback transport of the process that takes the held requests, and all later ones of open connections. */
+  /** Forwards the held requests, and all later ones of open connections, to the process with this loopback transport. */
   forwardTo(successor: LoopbackTransport): void;
 };
 
@@ -32,7 +32,7 @@ type ListenOptions = {
   now: Now;
   /** The additional listener for the TLS thread, or for an older process. */
   loopback?: LoopbackOptions | null;
-  /** An older process listens on the port, whose new connections come here from now on. */
+  /** Whether an older process listens on the port; new connections come here from now on. */
   succeeds?: boolean;
 };
 
@@ -92,10 +92,10 @@ const servingOf = ({ config: { serve, websocket: options } }: AnyElysia) => ({
   websocket: { ...options, ...websocket },
 });
 
-/** A client whose connection stays open would send its next request to this process, too. */
+/** A client that keeps its connection would send its next request to this process too. */
 async function forward({ name, secret }: LoopbackTransport, request: Request, client: string): Promise<Response> {
   const closing = { connection: "close" };
-  // The client of a socket connects again.
+  // The client of a WebSocket connects again by itself.
   if (request.headers.has("upgrade")) return new Response(null, { status: 503, headers: closing });
   const headers = new Headers(request.headers);
   headers.delete("connection");

@@ -7,7 +7,7 @@ const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 200;
 /** Sorts after every id: the start of a list with the newest first. */
 export const NEWEST = "~";
-/** Where lists with the newest first start, by what they are sorted by. */
+/** The position at which a list sorted by id begins, newest first. */
 export const NEWEST_BY_ID: [string] = [NEWEST];
 export const NEWEST_BY_NUMBER: [number] = [Number.MAX_SAFE_INTEGER];
 export const NEWEST_BY_TIME: [number, string] = [Number.MAX_SAFE_INTEGER, ""];

@@ -18,7 +18,7 @@ type WebAssetOptions = {
 
 /** Pages of other origins import the SDK as a module, which browsers fetch with CORS. It contains no secret. */
 const ANY_ORIGIN = { "access-control-allow-origin": "*", "cross-origin-resource-policy": "cross-origin" };
-/** What the SDK loads when a page needs it. */
+/** Files that the SDK loads when a page needs them. */
 const SDK_PART = /^sdk-[\w-]+\.js$/;
 const TYPES = [
   [".d.ts", "text/plain; charset=utf-8"],
@@ -26,7 +26,7 @@ const TYPES = [
   [".md", "text/markdown; charset=utf-8"],
   [".txt", "text/plain; charset=utf-8"],
 ] as const;
-/** In a thread of its own: some WebAssembly has 6 MB, which would stop the main thread for most of a second. */
+/** Compresses in another thread: some WebAssembly has 6 MB, which would block the main thread for most of a second. */
 const compress = promisify<Uint8Array, ZlibOptions, Buffer<ArrayBuffer>>(gzip);
 const IMMUTABLE = "public, max-age=31536000, immutable";
 
