@@ -77,7 +77,7 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime, { users,
     return last.rotatedAt === null ? last : null;
   }
 
-  /** Also a verified session has to set one up again where it is required and the user has removed the last one. */
+  /** The last factor of a verified session may have been removed since; where a factor is required, one has to be set up again. */
   function missingFactor({ userId, verifiedAt }: SessionRow): MissingFactor {
     if (!factors.has(userId)) return factors.isRequired ? "setup" : null;
     return verifiedAt === null ? "verify" : null;
@@ -156,8 +156,8 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime, { users,
     },
 
     /**
-     * The session is worth more than before, or a stolen token of it must end: a new one takes its place. `isVerified` when a second
-     * factor was presented or set up.
+     * Ends the session and starts a new one in its place, because the session is worth more than before, or because a stolen token
+     * of it must end. `isVerified` says that a second factor was presented or set up.
      */
     replace(unit: Unit, sessionId: string, isVerified: boolean): StartedSession & { user: UserRow } {
       const at = now();

@@ -4,7 +4,7 @@ import type { Runtime } from "../../kernel/runtime.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import type { AuditActionName } from "../../protocol/enums.ts";
 
-/** Publishes the actions of one kind on the records of a project. `idOf` is the id that users know. */
+/** Publishes audit events about records of one kind in a project. `idOf` returns the id that users know. */
 export function auditTrail<Kind extends string, Row extends Tenant>(
   { bus, now }: Pick<Runtime, "bus" | "now">,
   _kind: Kind,

@@ -19,7 +19,7 @@ export type EgressOutput = {
   kind: "file" | "segments" | "stream";
   /** The path or URL. */
   name: string;
-  /** Where a finished file is; empty until then. */
+  /** Where a finished file is; empty until it is finished. */
   location: string;
   /** For segments: the playlists' paths. */
   playlist: string;

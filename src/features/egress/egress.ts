@@ -39,7 +39,7 @@ export type EgressRequest = {
   encoding: Encoding;
   outputs: OutputRequest[];
   words: PathWords;
-  /** The request as its gateway shows it again, without secrets. */
+  /** The request in the form that its gateway shows again, without secrets. */
   request: string;
 };
 
@@ -59,7 +59,7 @@ const FILES_FULL =
   "The files of the project's live compositions have reached EGRESS_MAX_BYTES_PER_PROJECT. Remove some.";
 export const STOPPED = "The server stopped while it was composing.";
 
-/** `spareBytes` is how much the project's files could grow when it began. */
+/** `spareBytes` is how much the project's files could grow when the egress began. */
 type Reservation = { projectId: string; outputs: readonly PlannedOutput[]; spareBytes: number };
 
 /** Live compositions of rooms, and where they are sent. */
@@ -69,7 +69,7 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
   const root = resolve(config.EGRESS_DIR ?? join(config.DATA_DIR, "egress"));
   const running = new Map<string, RunningEgress>();
   const endings = new Set<Promise<void>>();
-  /** Those that begin, run or complete their files: they take space, a core and a connection. */
+  /** Egresses that are starting, running or completing their files. Each takes disk space, a core and a connection. */
   const reservations = new Map<string, Reservation>();
   const watch = createRoomWatch(runtime, { nodes, liveRooms });
   let isEnding = false;
@@ -83,7 +83,7 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
   bus.on("roomClosed", ({ roomId }) => {
     for (const one of running.values()) if (one.roomId === roomId) one.stop();
   });
-  // A recording of the room that ends does not end its composition.
+  // A room that is being composed counts as recorded, even after its recording has ended.
   bus.on("recordingChanged", ({ roomId, active }) => {
     if (!active && isComposed(roomId)) bus.emit("recordingChanged", { roomId, active: true });
   });
@@ -188,7 +188,7 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
     void saveInBackground(id, { status, outputs: outputsOf(egress) });
   }
 
-  /** Uploads what belongs into a bucket, looks at the files, and saves the end. */
+  /** Uploads files that belong in a bucket, inspects the files, and saves the end of the egress. */
   async function conclude(id: string, egress: RunningEgress, { status, error }: EgressEnd): Promise<void> {
     running.delete(id);
     const { roomId } = egress;
@@ -199,7 +199,7 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
       try {
         await complete(planned, join(uploadsOf(id), planned.output.id), rule);
       } catch (err) {
-        // The error of a request repeats its URL, which is signed.
+        // Only the code of a failed request is used, because the error's message repeats the signed URL.
         const { message } = err instanceof UploadRefused ? err : { message: `It cannot be reached: ${codeOf(err)}.` };
         log.warn({ egressId: id, reason: message }, "egress: file not uploaded");
         planned.output.status = "FAILED";
@@ -213,7 +213,7 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
     const final = lost && status === "COMPLETE" ? "FAILED" : status;
     failures.inc({ status: final.toLowerCase() });
     const outputs = outputsOf(egress);
-    // A stream says for itself why it failed.
+    // A stream reports its own reason for failing.
     const told = outputs.find(({ kind, error }) => error !== null && (final !== "COMPLETE" || kind !== "stream"));
     const first = problem ?? told?.error ?? null;
     await save(id, { status: final, error: first, outputs, endedAt: now() }, "ended");
@@ -224,7 +224,7 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
       if (output.status === "STARTING") output.status = "FINISHED";
       return;
     }
-    // Its process was killed before it could say more than that it had begun.
+    // The process was killed before it could report more than the start of this output.
     if (output.endedAt === null && output.startedAt !== null) output.durationMs = now() - output.startedAt;
     output.endedAt ??= now();
     await measure(target, output);
@@ -295,7 +295,7 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
       const outputs: PlannedOutput[] = [];
       for (const one of input.outputs) outputs.push(await planOutput(one, context));
       const font = await findFont(ffmpeg);
-      // Others may have begun while names were resolved.
+      // Other egresses may have begun while names were resolved.
       requirePossible(room, input);
       requireUnusedPaths(outputs);
       reservations.set(id, { projectId, outputs, spareBytes });
@@ -341,7 +341,7 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
       return row;
     },
 
-    /** Returns while the files are being completed. */
+    /** Resolves while the files are still being completed. */
     async stop(row: EgressRow, author: Author): Promise<EgressRow> {
       requireRunning(row).stop();
       await write((unit) => audit(unit, author, "egress.stopped", row));
@@ -376,7 +376,7 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
       return current(row);
     },
 
-    /** Ends what an earlier process left: its compositors ended with it, and had completed their files. */
+    /** Ends the egresses of an earlier process. Their compositors ended with it, after completing their files. */
     async recover(): Promise<void> {
       for (const row of store.unfinished()) {
         const outputs = row.outputs.map((one) => ({ ...one, endedAt: one.endedAt ?? row.updatedAt }));

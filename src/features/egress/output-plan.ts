@@ -1,11 +1,11 @@
-/** Checks the outputs that a caller asks for, and decides where they are written. */
+/** Validates the outputs that a caller requests, and decides where they are written. */
 import { dirname, extname, join } from "node:path";
 import { allowedAddresses, type Lookup, type Target } from "../../kernel/net/targets.ts";
 import { invalid } from "../../protocol/errors.ts";
 import type { OutputTarget } from "./compositor/messages.ts";
 import type { EgressOutput } from "./egress.table.ts";
 
-/** An S3-compatible bucket of the caller. It stays in memory only. */
+/** The caller's own S3-compatible bucket, kept in memory only. */
 export type Bucket = {
   bucket: string;
   endpoint: string | null;
@@ -34,13 +34,13 @@ export type PlannedOutput = { target: OutputTarget; output: EgressOutput; bucket
 export type PathWords = Record<string, string>;
 
 const MAX_PATH = 1_024;
-/** The length in UTF-8. File systems allow 255 bytes, of which segment numbers and the suffix of unfinished files need some. */
+/** The limit in UTF-8 bytes. File systems allow 255 bytes, some of which segment numbers and the suffix of unfinished files need. */
 const MAX_NAME_BYTES = 240;
 const SEGMENT_SECONDS = { most: 60, usual: 4 };
 const MAX_URL = 2_048;
 export const MAX_OUTPUTS = 10;
 
-/** The path within the folder or bucket: without a way out of it. `suffix` is appended unless the path has it. */
+/** The path within the folder or bucket, which it cannot leave. `suffix` is appended unless the path already has it. */
 export function filledPath(path: string, words: PathWords, fallback: string, suffix: string): string {
   const given = path === "" || path.endsWith("/") ? `${path}${fallback}` : path;
   const filled = given.replaceAll(/\{(\w+)\}/g, (whole, word: string) =>
@@ -58,7 +58,7 @@ export function filledPath(path: string, words: PathWords, fallback: string, suf
 }
 
 const STREAM_PROTOCOLS = ["rtmp:", "rtmps:", "srt:"];
-/** Options of ffmpeg's SRT protocol that a receiver may need. Others could read files or listen for connections. */
+/** The options of ffmpeg's SRT protocol that a receiver may need. Other options could read files or listen for connections. */
 const SRT_OPTIONS = new Set(["streamid", "passphrase", "pbkeylen", "latency", "mode"]);
 
 export function parseStreamUrl(text: string): URL {
@@ -75,7 +75,7 @@ export function parseStreamUrl(text: string): URL {
   return url;
 }
 
-/** Everything that lets others send in the caller's name is replaced, as LiveKit does. */
+/** Replaces everything that would let others send in the caller's name, as LiveKit does. */
 export function withoutKey(text: string): string {
   const url = new URL(text);
   const shortened = (value: string) => (value.length > 6 ? `{${value.slice(0, 3)}...${value.slice(-3)}}` : "{...}");
@@ -123,7 +123,7 @@ export async function planOutput(request: OutputRequest, context: PlanContext): 
       const name = filledPath(request.prefix, words, fallback, "");
       const beside = (path: string, missing: string) => {
         const filled = filledPath(path === "" ? missing : path, words, missing, ".m3u8");
-        // A playlist without a folder is in the folder of its segments, to which its lines refer.
+        // A playlist without a folder is put into the folder of its segments, because its lines are relative to that.
         return path.includes("/") ? filled : join(dirname(name), filled);
       };
       const playlist = beside(request.playlist, name.split("/").at(-1) ?? "");
@@ -147,7 +147,7 @@ export async function planOutput(request: OutputRequest, context: PlanContext): 
       const [address] = await allowedAddresses(url, context.allows, context.lookup).catch(() => [] as string[]);
       if (address === undefined)
         throw invalid("urls", "points to a host that is not found, or not on the public internet");
-      // As it was checked: what the parser leaves out or encodes, such as line feeds and spaces, does not reach ffmpeg either.
+      // ffmpeg gets the URL as it was checked: what the parser drops or encodes, such as line feeds and spaces, must not reach it.
       const { href } = url;
       const target = { kind: "stream", id, url: href, address } as const;
       return { target, output: { ...output, name: withoutKey(href) }, bucket: null };

@@ -1,4 +1,4 @@
-/** The compositor's place in the room: a participant on the media node alone, so that clients neither see nor count it. */
+/** The compositor's connection to the room: a participant known to the media node only, so that clients neither see nor count it. */
 import type { MediaNodes } from "../../nodes/media-nodes.ts";
 import type { MediaNode, NegotiateAnswer } from "../../protocol/media-node.ts";
 import type { Permissions } from "../../protocol/room-records.ts";
@@ -9,7 +9,7 @@ const WATCHES: Permissions = {
   ...{ publishData: false, updateMetadata: false },
 };
 
-/** The media ports of this process are open on loopback too, while its public address may not be reachable from here. */
+/** The media ports of this process are also open on loopback, whereas its public address may be unreachable from here. */
 export const onLoopback = (sdp: string): string =>
   sdp.replaceAll(/(a=candidate:\S+ \d+ udp \d+ )\S+/g, (_, before: string) => `${before}127.0.0.1`);
 

@@ -15,9 +15,9 @@ export type RoomState = { serverName: string | null; tracks: SceneTrack[]; parti
 
 type Watched = { roomId: string; source: EgressSource };
 
-/** Changes that come together are read once. */
+/** Changes within this time are read together. */
 const SETTLE_MS = 100;
-/** Names are changed without an event. */
+/** Names can change without an event, so they are read again at this interval. */
 const REFRESH_MS = 3_000;
 const MOMENTS = ["started", "connected", "trackPublished", "trackUnpublished", "left"] as const;
 
@@ -38,7 +38,10 @@ export function tracksOf(participants: readonly LiveParticipant[], source: Egres
 
 type RoomWatchDeps = { nodes: Pick<MediaNodes, "onEvent">; liveRooms: Pick<LiveRooms, "participants" | "serversOf"> };
 
-/** Watches rooms for all egresses: `watch` calls back with every state and speaker until the returned function is called. */
+/**
+ * Watches rooms for all egresses. `watch` calls back with the tracks and speakers, now and on every change, until the returned
+ * function is called.
+ */
 export function createRoomWatch({ bus, log, timers }: Runtime, { nodes, liveRooms }: RoomWatchDeps) {
   type Watcher = Watched & {
     changed(state: RoomState): void;

@@ -17,9 +17,9 @@ import type { EgressSource, RoomState, RoomWatch } from "./room-watch.ts";
 
 /** How long an egress waits for the first track. */
 const FIRST_TRACK_MS = 300_000;
-/** How long it waits for tracks to come back, for instance after a reload of a page. */
+/** How long an egress waits for tracks to return, for instance after a page was reloaded. */
 const NO_TRACKS_MS = 20_000;
-/** A compositor that is asked to end completes its files meanwhile. */
+/** How long a compositor that was asked to end may take to complete its files. */
 const END_WITHIN_MS = 30_000;
 
 export type EgressEnd = { status: Exclude<EgressStatus, "STARTING" | "ACTIVE" | "ENDING">; error: string | null };
@@ -27,9 +27,9 @@ export type EgressEnd = { status: Exclude<EgressStatus, "STARTING" | "ACTIVE" | 
 type Options = Omit<StartCompositor, "outputs"> & { roomId: string; source: EgressSource; outputs: PlannedOutput[] };
 
 type Host = {
-  /** Something that its owner sees has changed. */
+  /** Called when something has changed that the egress's owner sees. */
   changed(status: EgressStatus): void;
-  /** The compositor has ended; nothing changes any more. */
+  /** Called when the compositor has ended; nothing changes after that. */
   ended(end: EgressEnd): void;
 };
 
@@ -66,7 +66,7 @@ export class RunningEgress {
         this.#speakers = speakers;
         this.#sendScene();
       },
-      // Its place in the room was lost with the worker.
+      // The worker that had its participant was lost, so it moves to another one.
       lost: () => this.#move(this.#state.serverName),
     });
   }

@@ -5,17 +5,20 @@ import type { Target } from "../../kernel/net/targets.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { type Bucket, mimeTypeOf } from "./output-plan.ts";
 
-/** The bucket answered, and did not take the file. */
+/** The bucket responded, but did not accept the file. */
 export class UploadRefused extends Error {}
 
-/** Of all files of an output together: a bucket that takes one byte a minute would keep the egress, and its place, for ever. */
+/**
+ * The limit for all files of an output together: a bucket that accepts one byte a minute would otherwise keep the egress, and its
+ * reservation, forever.
+ */
 const UPLOAD_WITHIN_MS = 30 * 60_000;
 const MAX_ANSWER_BYTES = 64 * 1_024;
 const SIGNED_SECONDS = 3_600;
 
 /**
- * Uploads all files below a folder to the bucket that a caller named. The address of its endpoint is checked like that of a webhook,
- * and the request goes to the checked address.
+ * Uploads all files in a folder to the bucket that a caller named. The endpoint's address is checked like a webhook's, and the
+ * request is sent to the checked address.
  */
 export async function uploadFolder(
   runtime: Pick<Runtime, "fetch" | "lookup">,
@@ -47,7 +50,7 @@ export async function uploadFolder(
   }
 }
 
-/** Where an uploaded object is, without credentials. */
+/** The URL of an uploaded object, without credentials. */
 export function locationIn({ bucket, endpoint, region }: Bucket, key: string): string {
   if (endpoint === null) return `https://${bucket}.s3.${region ?? "us-east-1"}.amazonaws.com/${key}`;
   return `${endpoint.replace(/\/$/, "")}/${bucket}/${key}`;

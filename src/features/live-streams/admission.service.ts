@@ -56,7 +56,7 @@ export function admissionService({ now }: Runtime, { store, streams, rtcTokens, 
 
   function joinChat(unit: Unit, stream: LiveStreamRow, identity: string, role: "MODERATOR" | "MEMBER"): void {
     const member = chat.members.find(stream.conversationId, identity);
-    // A role that the developer has raised is not lowered.
+    // A role that the developer has raised is kept.
     if (member?.status === "ACTIVE" && (role === "MEMBER" || member.role === "ADMIN")) return;
     chat.members.add(unit, stream.conversationId, { userId: identity, role });
   }

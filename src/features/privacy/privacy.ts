@@ -18,7 +18,7 @@ const ADDRESSES_PER_UNIT = 200;
 type PrivacyDeps = {
   /** The personal data of every feature, in the order in which it is erased. */
   features: PersonalData[];
-  /** Removes what the search index keeps of deleted words. */
+  /** Removes the deleted words that the search index still contains. */
   compactSearch: () => Promise<void>;
   /** Exports do not use the disk's reserved space. */
   quota: Pick<StorageQuota, "requireFree">;

@@ -32,7 +32,7 @@ type Deps = {
   store: RecordingStore;
   folder: RecordingFolder;
   active: ReturnType<typeof createActiveRecordings>;
-  /** The media node of the room, and its live call. */
+  /** The media nodes of the room, and its live call. */
   liveState: (roomId: string) => { serverNames: string[]; callId: string | null };
   roomMessages: ChatService["roomMessages"];
   /** Throws when the project or the disk has no space for more recordings. */

@@ -13,7 +13,7 @@ import {
 } from "./recording.table.ts";
 
 type RecordingFilter = Tenant & { roomId?: string; status?: RecordingStatus };
-/** Where a page ended: newest first, by start and then by id. */
+/** The position at which a page ended, in a list sorted by start and id, newest first. */
 type RecordingPosition = { startedAt: number; id: string };
 
 export type RecordingStore = ReturnType<typeof recordingStore>;

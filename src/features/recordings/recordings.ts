@@ -120,7 +120,7 @@ export function createRecordings(runtime: Runtime, deps: Deps) {
       await composer.recover();
       await locations.recover();
     },
-    /** Called when the rooms of older processes were found; `handedOver` are the recordings that they had. */
+    /** Called when the rooms of older processes have been found; `handedOver` are the recordings that those processes ran. */
     settle: (handedOver: readonly string[]): Promise<void> =>
       active.settle(handedOver, (roomId) => calls.log.liveIn(roomId) !== undefined),
     locations,
@@ -129,7 +129,7 @@ export function createRecordings(runtime: Runtime, deps: Deps) {
       await Promise.all([active.stopAll(), composer.cancelAll()]);
       await locations.stop();
     },
-    /** Leaves running recordings to a newer process; `ownServer` is the node of this one. */
+    /** Leaves running recordings to a newer process. `ownServer` is the name of this process's node. */
     async handOver(ownServer: string): Promise<HandedOverRecordings> {
       const [left] = await Promise.all([active.handOver(ownServer), composer.cancelAll()]);
       await locations.stop();

@@ -21,7 +21,7 @@ export type LiveRooms = {
   participants(roomId: string): Promise<LiveParticipant[]>;
   /** The identities that are connected, without a query to the node; null while the node of the room cannot be reached. */
   connected(roomId: string): string[] | null;
-  /** Between the media nodes of the room; none while it is on one. */
+  /** The links between the media nodes of the room; none while it is on one node. */
   linksOf(roomId: string): Omit<ServerLink, "id" | "tracks" | "roomIds">[];
   /** The media nodes of the room, its main one first; none while the room is empty. */
   serversOf(roomId: string): string[];
@@ -39,10 +39,13 @@ export type LiveRooms = {
       attributes?: Record<string, string>;
     },
   ): Promise<Participant>;
-  /** The profile and permissions that a participant keeps in another room. Throws if it cannot move, like an encoder. */
+  /**
+   * The profile and permissions that a participant keeps in another room. Throws for a participant that cannot move, such as an
+   * encoder.
+   */
   movable(roomId: string, identity: string): Profile & { metadata: string | null; permissions: Permissions };
   move(roomId: string, identity: string, to: Moved): void;
-  /** Who waits in the lobby. */
+  /** The participants who wait in the lobby. */
   waiting(roomId: string): Knock[];
   admit(room: RoomRow, identity: string, author: Author): Promise<void>;
   deny(room: RoomRow, identity: string, author: Author): Promise<void>;

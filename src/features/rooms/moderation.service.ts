@@ -31,7 +31,7 @@ export function moderationService(
   { bus, now, write }: Runtime,
   { rooms, rtcTokens, liveRooms }: { rooms: RoomService; rtcTokens: RtcTokenService; liveRooms: LiveRooms },
 ) {
-  /** The id of the room: an entry outlives the data of the person, and must not name it. */
+  /** Entries name the room by its id: an entry outlives a person's data, and a room's name may name the person. */
   const audit = auditTrail({ bus, now }, "participant", ({ id }: RoomRow) => id);
 
   return {
@@ -107,7 +107,7 @@ export function moderationService(
 
     waiting: (ref: RoomRef) => liveRooms.waiting(rooms.find(ref).id),
 
-    /** Also before the participant comes; it stays admitted until it is removed or the room is closed. */
+    /** May be called before the participant comes. The admission stays until the participant is removed or the room is closed. */
     admit: (ref: RoomRef, identity: string, author: Author) => liveRooms.admit(rooms.findActive(ref), identity, author),
 
     deny: (ref: RoomRef, identity: string, author: Author) => liveRooms.deny(rooms.find(ref), identity, author),

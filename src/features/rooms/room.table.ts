@@ -22,9 +22,9 @@ export const rooms = sqliteTable("rooms", {
   /** The maximum number of participants; null for the limit of the server. */
   maxParticipants: integer("max_participants"),
   metadata: text("metadata"),
-  /** Seconds without a first join after which the room closes; null for a room that stays open. */
+  /** The seconds after which the room closes if nobody has joined; null for a room that stays open. */
   emptyTimeout: integer("empty_timeout"),
-  /** Seconds after the last participant has left at which the room closes. */
+  /** The seconds after which the room closes once the last participant has left. */
   departureTimeout: integer("departure_timeout").notNull().default(20),
   status: text("status").$type<"ACTIVE" | "CLOSED">().notNull().default("ACTIVE"),
   createdAt: integer("created_at").notNull(),

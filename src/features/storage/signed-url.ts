@@ -54,7 +54,7 @@ export function createUrlSigner(keyring: Keyring, now: Now): UrlSigner {
   };
 }
 
-/** Signs URLs by which a file can be read until they expire; `prefix` tells its ids from those of other files. */
+/** Signs URLs with which a file can be downloaded until they expire. `prefix` distinguishes its ids from those of other files. */
 export function createDownloadSigner(keyring: Keyring, now: Now, purpose: KeyPurpose, prefix: readonly string[] = []) {
   const textOf = (id: string, expiresAt: number) => JSON.stringify([...prefix, id, expiresAt]);
   return {

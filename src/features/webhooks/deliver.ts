@@ -11,7 +11,7 @@ import type { WebhookStores } from "./store/stores.ts";
 import type { EndpointRow } from "./store/webhook.table.ts";
 import { loopbackAllowed, targetRule } from "./url-check.ts";
 
-/** The API key with which LiveKit's webhooks are signed; null when it was revoked. */
+/** Returns the API key that signs LiveKit's webhooks; null if it was revoked. */
 export type LivekitKey = (tenant: Tenant, keyId: string) => { apiKey: string; apiSecret: string } | null;
 
 type Recorded = Exclude<Outcome, { kind: "abandoned" }>;

@@ -34,7 +34,7 @@ export function blockService({ bus, db, now }: Runtime, members: MemberStore) {
       if (store.count(tenant, userId) >= MAX_BLOCKS) throw new ApiError("SVC_LIMIT_REACHED");
       const row: BlockRow = { ...tenant, userId, blockedUserId, createdAt: now() };
       store.insert(unit, row);
-      // The tenant is added before the commit, because a message in the same transaction must already be rejected.
+      // The tenant is added before the commit, because a message in the same transaction must already be checked.
       tenants.add(tenant);
       return { row, isNew: true };
     },

@@ -11,8 +11,8 @@ import { createTypingTracker } from "./typing.ts";
 type OpenConversation = { ref: ConversationRef; sockets: Set<ChatSocket>; bytesUnchecked: number };
 
 /**
- * Sockets of slow readers are closed by a check each time this many bytes have been published to a conversation, and by
- * the periodic check.
+ * Each time this many bytes have been published to a conversation, its sockets are checked for slow readers, in addition to the
+ * periodic check.
  */
 const CHECK_EVERY_BYTES = 128 * 1024;
 /**

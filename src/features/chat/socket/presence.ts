@@ -18,9 +18,9 @@ type Conversation = { ref: ConversationRef; entries: Map<string, Entry>; present
 type PresenceChange = { userId: string; status: PresenceStatus; at: string };
 
 /**
- * Tracks which users are present in which conversation. A user whose connection broke stays until the TTL, so that a
- * reconnect causes no event. Changes are notified in batches and omitted when they were reverted in the meantime, so
- * that a thousand sockets that reconnect at once cause few notifications.
+ * Tracks which users are present in which conversation. A user whose connection broke stays until the TTL, so that a reconnect
+ * causes no event. Changes are announced in batches, without those that were reverted in the meantime, so that a thousand sockets
+ * that reconnect at once cause few notifications.
  */
 export function createPresenceTracker(
   now: Now,
@@ -95,7 +95,7 @@ export function createPresenceTracker(
     },
     count: (conversationId: string): number => conversations.get(conversationId)?.present ?? 0,
 
-    /** Removes expired entries and notifies of the changes since the last call. */
+    /** Removes expired entries, and announces the changes since the last call. */
     sweep(): void {
       const at = now();
       for (const [id, conversation] of conversations) {

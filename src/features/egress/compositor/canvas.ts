@@ -21,8 +21,8 @@ const planesOf = (width: number, height: number): Plane[] => {
 };
 
 /**
- * Lays decoded frames side by side. Decoders scale their video to the size of its tile, so that a frame is copied row by row;
- * one of another size, right after a change of the layout, is scaled coarsely until its decoder is replaced.
+ * Lays decoded frames side by side. Decoders scale their video to the size of its tile, so a frame is only copied, row by row.
+ * Right after a change of the layout, a frame of another size is scaled coarsely until its decoder is replaced.
  */
 export class Canvas {
   readonly data: Uint8Array;
@@ -53,7 +53,7 @@ export class Canvas {
     }
   }
 
-  /** Draws a bitmap of luma alone, cut off at the canvas's edges. */
+  /** Draws a luma-only bitmap, clipped to the canvas. */
   drawText({ width, height, data }: Frame, x: number, y: number, maxWidth: number): void {
     const shown = Math.min(width, maxWidth, this.width - x) & ~1;
     const [luma, ...chroma] = this.#planes;

@@ -13,12 +13,12 @@ import { fitted, type Layout, type Tile, tilesOf } from "./scene.ts";
 /** The time for late packets to arrive and frames to be decoded without a gap in the output. */
 const PLAYOUT_DELAY_MS = 400;
 const TICK_MS = 5;
-/** Without anything to see or hear the composition begins after this time. */
+/** The composition begins after this time even if there is nothing to see or hear. */
 const BEGIN_WITHIN_MS = 5_000;
-/** After a longer stop of this process the time in between is left out. */
+/** If this process was stopped for longer, the missed time is left out. */
 const MAX_BEHIND_MS = 1_000;
 const LABEL_MARGIN = 12;
-/** A word in between does not change the stage. */
+/** A participant on the stage stays for at least this time, so that a short word of another does not change the stage. */
 const MIN_STAGE_MS = 2_000;
 
 type CompositionHost = {
@@ -47,7 +47,7 @@ export class Composition {
   #stage: string | null = null;
   #stageSinceMs = Number.NEGATIVE_INFINITY;
   #rearranging: ReturnType<typeof setTimeout> | null = null;
-  /** The time of the first frame, moved on by what was left out. */
+  /** The time of the first frame, plus all time that was left out. */
   #startMs: number;
   #begun = false;
   #frames = 0;
@@ -141,7 +141,7 @@ export class Composition {
       const atMs = this.#startMs + this.#frames * frameMs;
       const lateMs = now() - PLAYOUT_DELAY_MS - atMs;
       if (lateMs < 0) return;
-      // Sound and frames are left out together, so that they stay in sync and near to live.
+      // The same time is left out of sound and frames, so that they stay in sync and close to live.
       if (lateMs > MAX_BEHIND_MS) {
         this.#startMs += lateMs;
         this.#reportSlow();
@@ -192,5 +192,5 @@ export class Composition {
 }
 
 const even = (value: number): number => 2 * Math.floor(value / 2);
-/** A monotonic clock: a correction of the system's time must not tear the composition. */
+/** A monotonic clock, because a correction of the system time must not disturb the composition. */
 const now = (): number => performance.timeOrigin + performance.now();

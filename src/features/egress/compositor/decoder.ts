@@ -1,4 +1,4 @@
-/** Decodes one video track in its own ffmpeg, scaled to the size that it is shown in. */
+/** Decodes one video track in its own ffmpeg, scaled to the size of its tile. */
 import type { EncodedVideo } from "../../../rtc-client/participant/participant-events.ts";
 import { BOUNDED_FRAMES } from "../../recordings/composition/ffmpeg.ts";
 import { type Frame, frameBytes } from "./canvas.ts";
@@ -6,11 +6,11 @@ import { type FfmpegPipe, pipeThrough, QUIET } from "./ffmpeg-pipe.ts";
 import { fitted, type Stage } from "./scene.ts";
 
 const FOURCC: Record<string, string> = { VP8: "VP80", VP9: "VP90", AV1: "AV01", H264: "H264" };
-/** A decoder with this much waiting input gets no more before the next keyframe. */
+/** A decoder with this much queued input gets no more until the next keyframe. */
 const MAX_WAITING_BYTES = 4 * 1024 * 1024;
-/** Frames between input and output; more means that the decoder has dropped some, and their times are wrong. */
+/** The limit of frames between input and output. With more, the decoder has dropped some, and the times of the others are wrong. */
 const MAX_FRAMES_INSIDE = 150;
-/** More than the delay of the playout: older frames are not needed while nothing is drawn. */
+/** More frames than the playout delay needs; older ones are not needed while nothing is drawn. */
 const MAX_FRAMES = 90;
 const MAX_SPARE = 4;
 const MAX_SIDE = 8_192;
@@ -33,7 +33,7 @@ export class VideoDecoder {
   #running: Running | null = null;
   /** The size of the tile. */
   #tile: Stage;
-  /** Decoded frames by time, the one that is shown first. */
+  /** Decoded frames by time; the first one is shown now. */
   #frames: TimedFrame[] = [];
   #skipping = true;
   #closed = false;
@@ -44,7 +44,7 @@ export class VideoDecoder {
     this.#needKeyframe = needKeyframe;
   }
 
-  /** From the next keyframe on, frames have the size for that tile. */
+  /** Sets the tile whose size frames have from the next keyframe on. */
   resize({ width, height }: Stage): void {
     if (this.#tile.width === width && this.#tile.height === height) return;
     this.#tile = { width, height };
@@ -69,7 +69,7 @@ export class VideoDecoder {
     input.write(ivfFrame(name === "H264" ? withStartCodes(data) : data, running.frames++));
   }
 
-  /** The newest frame that is due; it stays until the next one is. */
+  /** The newest frame that is due, which stays until the next one is due. */
   frameAt(atMs: number): Frame | null {
     while (this.#frames.length > 1 && (this.#frames[1] as TimedFrame).atMs <= atMs) {
       this.#dropOldest();
@@ -87,7 +87,7 @@ export class VideoDecoder {
     return this.#frames.length > 0;
   }
 
-  /** The track is muted: its last frame is not shown any more. */
+  /** Called when the track is muted, so that its last frame is no longer shown. */
   clear(): void {
     this.#frames = [];
   }
@@ -106,7 +106,7 @@ export class VideoDecoder {
     const size = `${to.width}:${to.height}`;
     const pipe = pipeThrough(this.#ffmpeg, [
       ...QUIET,
-      // Nothing is probed. With `nobuffer`, ffmpeg drops the frames that it has probed, and those after them get their times.
+      // Probing is off: with `nobuffer`, ffmpeg drops the frames that it has probed, and the frames after them get their times.
       ...["-probesize", "32", "-analyzeduration", "0", "-fpsprobesize", "0", "-flags", "low_delay", "-threads", "1"],
       ...["-protocol_whitelist", "pipe", ...BOUNDED_FRAMES, "-f", "ivf", "-i", "pipe:0", "-an"],
       ...["-vf", `scale=${size}:flags=bilinear:out_range=tv,format=yuv420p`, "-fps_mode", "passthrough"],
@@ -118,7 +118,7 @@ export class VideoDecoder {
     this.#read(running);
   }
 
-  /** It still decodes what it has; its frames come before those of the next one. */
+  /** The old ffmpeg still decodes what it has, and its frames come before those of the next one. */
   #end(): void {
     this.#running?.pipe.inputs[0]?.end();
     this.#running = null;
@@ -173,7 +173,7 @@ function ivfFrame(data: Uint8Array, number: number): Uint8Array {
   return frame;
 }
 
-/** H.264 as in a byte stream: a start code in place of every length. */
+/** H.264 as a byte stream: each length is replaced by a start code. */
 function withStartCodes(data: Uint8Array): Uint8Array {
   const out = Buffer.from(data);
   for (let at = 0; at + 4 <= out.length; ) {

@@ -1,14 +1,14 @@
-/** The one encoder of a composition: frames and samples in lockstep go in, an MPEG transport stream comes out. */
+/** The single encoder of a composition: frames and samples go in at the same pace, and an MPEG transport stream comes out. */
 
 import { type FfmpegPipe, pipeThrough, QUIET } from "./ffmpeg-pipe.ts";
 import type { Encoding } from "./messages.ts";
 import { CHANNELS, SAMPLE_RATE } from "./mixer.ts";
 
 export type Encoder = {
-  /** Whether the encoder is behind: what it gets now would wait. */
+  /** Whether the encoder is behind, so that further input would have to wait. */
   isBehind(): boolean;
   add(frame: Uint8Array | null, samples: Uint8Array | null): void;
-  /** Resolves when everything is encoded, with the reason of a failure or null. */
+  /** Resolves when everything is encoded: with null, or with the reason of a failure. */
   end(): Promise<string | null>;
   ended: Promise<string | null>;
 };
@@ -59,14 +59,14 @@ export function startEncoder(program: string, encoding: Encoding, onOutput: (byt
   const video = hasVideo ? pipe.inputs[0] : undefined;
   const audio = hasAudio ? pipe.inputs[hasVideo ? 1 : 0] : undefined;
   const frameLength = (width * height * 3) / 2;
-  /** Ten frames, or as much sound. */
+  /** The limit of queued input: ten frames, or as much sound. */
   const mostWaiting = hasVideo ? 10 * frameLength : SAMPLE_RATE * CHANNELS;
   pipe.output.on("data", (bytes: Buffer) => onOutput(bytes));
   const first = video ?? audio;
   return {
     isBehind: () => (first?.writableLength ?? 0) > mostWaiting,
     add(frame, samples) {
-      // A copy, because the canvas is drawn on again before ffmpeg has read this frame.
+      // A copy is needed, because the canvas is drawn on again before ffmpeg has read this frame.
       if (frame && video?.writable) video.write(Buffer.from(frame));
       if (samples && audio?.writable) audio.write(samples);
     },

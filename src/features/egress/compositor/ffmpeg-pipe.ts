@@ -7,13 +7,13 @@ export type FfmpegPipe = {
   child: ChildProcess;
   inputs: Writable[];
   output: Readable;
-  /** Resolves with null, or with the last messages of ffmpeg when it failed. */
+  /** Resolves with null, or with ffmpeg's last messages if it failed. */
   ended: Promise<string | null>;
 };
 
 export const QUIET = ["-hide_banner", "-nostdin", "-loglevel", "error"];
 
-/** Runs ffmpeg with its first input on descriptor 0 and others from 3 on, and its output on descriptor 1. */
+/** Runs ffmpeg with its first input on descriptor 0, further inputs from descriptor 3 on, and its output on descriptor 1. */
 export function pipeThrough(program: string, parameters: readonly string[], inputs = 1): FfmpegPipe {
   const more = Array.from({ length: inputs - 1 }, () => "pipe" as const);
   // It inherits the compositor's low priority.
@@ -23,7 +23,7 @@ export function pipeThrough(program: string, parameters: readonly string[], inpu
     stderr = (stderr + bytes.toString()).slice(-MAX_STDERR_CHARACTERS);
   });
   const writable = [child.stdin, ...child.stdio.slice(3)] as Writable[];
-  // ffmpeg ended with unread input; its end tells the reason.
+  // If ffmpeg ends with unread input, its exit tells the reason.
   for (const input of writable) input.on("error", () => {});
   const ended = new Promise<string | null>((resolve) => {
     child.on("error", (error) => resolve(error.message));

@@ -18,7 +18,7 @@ export class Labels {
   readonly #height: number;
   readonly #known = new Map<string, Frame | null>();
 
-  /** `height` is that of the composition. */
+  /** `height` is the height of the composition. */
   constructor(ffmpeg: string, font: string | null, height: number) {
     this.#ffmpeg = ffmpeg;
     this.#font = font;
@@ -29,7 +29,7 @@ export class Labels {
   of(name: string): Frame | null {
     const known = this.#known.get(name);
     if (known !== undefined || this.#font === null) return known ?? null;
-    // A participant who takes one name after the other must not leave the others without theirs.
+    // A participant who changes names again and again must not push out the names of others.
     for (const oldest of this.#known.keys()) {
       if (this.#known.size < MAX_LABELS) break;
       this.#known.delete(oldest);
@@ -67,7 +67,7 @@ export class Labels {
 
 const escaped = (path: string): string => path.replaceAll(/[\\:',[\];]/g, "\\$&");
 
-/** Without the empty columns behind the text. */
+/** Removes the empty columns behind the text. */
 function trimmed({ width, height, data }: Frame): Frame {
   let last = 0;
   for (let i = 0; i < data.length; i++) if ((data[i] as number) > TEXT_LUMA) last = Math.max(last, i % width);

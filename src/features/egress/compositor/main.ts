@@ -1,6 +1,6 @@
 /**
- * The process that composes one room. The server starts it with a lower priority than calls, sends it lines on its standard input, and
- * reads lines from its standard output. When the server is gone, its input ends: then it completes its files.
+ * The process that composes one room. The server starts it with a lower priority than calls, writes lines to its standard input,
+ * and reads lines from its standard output. When the server ends, the input ends, and the process completes its files.
  */
 import { createInterface } from "node:readline";
 import { endFirstWithoutMemory } from "../../../kernel/own-command.ts";
@@ -14,7 +14,7 @@ export function runCompositor(): Promise<void> {
   let requests = 0;
   let composition: Composition | null = null;
   const done = Promise.withResolvers<void>();
-  // The server is gone, and what is written has no reader.
+  // If the server is gone, nobody reads what is written.
   process.stdout.on("error", () => {});
   const send = (message: FromCompositor) => void process.stdout.write(`${JSON.stringify(message)}\n`);
 
@@ -37,7 +37,7 @@ export function runCompositor(): Promise<void> {
             send({ type: "ended", error });
             done.resolve();
           },
-          // A track may end while it is subscribed to; the next scene is without it.
+          // A track may end while it is being subscribed to; the next scene no longer contains it.
           failed: () => {},
         });
         break;

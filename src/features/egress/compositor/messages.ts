@@ -3,7 +3,7 @@ import type { NegotiateAnswer } from "../../../protocol/media-node.ts";
 import type { SubscribedSection, SubscriptionChange } from "../../../protocol/signaling.ts";
 import type { Layout, SceneTrack } from "./scene.ts";
 
-/** The argument with which the server starts itself as a compositor; it is no command for people. */
+/** The argument with which the server starts itself as a compositor; not a command for users. */
 export const COMPOSITOR_COMMAND = "compositor";
 
 export type Encoding = {
@@ -15,7 +15,7 @@ export type Encoding = {
   audioKbps: number;
   audioCodec: "aac" | "opus";
   audioFrequency: number;
-  /** Outputs begin at a keyframe, and segments end before one. */
+  /** The keyframe interval. Outputs begin at a keyframe, and segments end before one. */
   keyframeSeconds: number;
   hasVideo: boolean;
   hasAudio: boolean;
@@ -29,7 +29,7 @@ export type SegmentsTarget = {
   id: string;
   playlist: string;
   livePlaylist: string | null;
-  /** Without the number and `.ts`. */
+  /** The path of the segments, without the number and `.ts`. */
   prefix: string;
   seconds: number;
 };
@@ -48,7 +48,7 @@ export type StartCompositor = {
 
 export type ToCompositor =
   | ({ type: "start" } & StartCompositor)
-  /** The room is open on a media node: connect to it. */
+  /** The room is open on a media node, to which the compositor connects. */
   | { type: "connect" }
   | { type: "disconnect" }
   | ({ type: "scene" } & Scene)

@@ -1,4 +1,4 @@
-/** Mixes the sound of all tracks by the time at which it is to be heard. */
+/** Mixes the audio of all tracks, aligned by the time at which it is to be heard. */
 
 export const SAMPLE_RATE = 48_000;
 export const CHANNELS = 2;
@@ -30,7 +30,7 @@ export class Mixer {
     this.#tracks.delete(trackId);
   }
 
-  /** The sum of all tracks from a time on, as 16 bits little-endian; what is older is forgotten. */
+  /** The sum of all tracks from a time on, as 16-bit little-endian samples. Older samples are discarded. */
   mix(fromSample: number, count: number): Uint8Array {
     if (this.#sum.length !== count * CHANNELS) this.#sum = new Int32Array(count * CHANNELS);
     const sum = this.#sum.fill(0);
@@ -44,7 +44,7 @@ export class Mixer {
           sum[i] = (sum[i] as number) + (samples[source++] as number);
         }
       }
-      // The newest stays, so that the next packet continues it.
+      // The newest chunk stays, so that the next packet can continue it.
       while (chunks.length > 1 && chunks[0] && chunks[0].at + chunks[0].samples.length / CHANNELS <= fromSample)
         chunks.shift();
     }

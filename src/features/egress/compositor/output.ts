@@ -6,11 +6,11 @@ import { type FfmpegPipe, pipeThrough, QUIET } from "./ffmpeg-pipe.ts";
 import type { OutputReport, OutputTarget, SegmentsTarget, StreamTarget } from "./messages.ts";
 import { openRtmpRelay, type RtmpRelay } from "./rtmp-relay.ts";
 
-/** Some seconds of video: a receiver that is further behind does not catch up. */
+/** Some seconds of video: a receiver that is further behind will not catch up. */
 const MAX_WAITING_BYTES = 8 * 1024 * 1024;
 /** A receiver that stopped reading would otherwise keep the composition from ending. */
 const END_WITHIN_MS = 10_000;
-/** Both formats hold AAC without the headers that a transport stream repeats with every frame. */
+/** Both formats store AAC without the headers that a transport stream repeats with every frame. */
 const WITHOUT_ADTS = ["-bsf:a", "aac_adtstoasc"];
 const FRAGMENTED = "+frag_keyframe+empty_moov+default_base_moof";
 
@@ -93,7 +93,7 @@ export class Output {
     this.#ended.resolve();
   }
 
-  /** While it is written the file has fragments, so that it plays after a crash; afterwards an index at its start. */
+  /** While it is being written, the file has fragments, so that it plays after a crash. Afterwards it gets an index at its start. */
   async #makeSeekable(path: string): Promise<void> {
     const whole = `${path}.whole`;
     const input = ["-protocol_whitelist", "file,pipe", "-f", "mp4", "-i", path];
@@ -127,7 +127,7 @@ async function commandOf(target: OutputTarget): Promise<Command> {
 
 const plain = (parameters: string[]): Command => ({ parameters: ["-y", ...parameters], secrets: [], relay: null });
 
-/** Players of the live playlist see the newest segments alone. */
+/** The live playlist lists only the newest segments. */
 const LIVE_SEGMENTS = 5;
 
 function segments({ playlist, livePlaylist, prefix, seconds }: SegmentsTarget): string[] {

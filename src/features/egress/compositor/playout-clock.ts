@@ -1,17 +1,17 @@
 /**
- * Maps the RTP timestamps of a participant's tracks to this machine's clock. Sender reports place its tracks on one clock; how that
- * clock relates to ours is the least delay that any of its packets had.
+ * Maps the RTP timestamps of a participant's tracks to this machine's clock. Sender reports place the tracks on one clock; the
+ * relation of that clock to ours is estimated by the least delay of any packet.
  */
 import { timestampDiff } from "../../../sfu/wire/rtp/sequence.ts";
 
-/** The least delay rises by this share of the time that passes, because clocks drift apart and routes change. */
+/** The least delay rises by this share of the elapsed time, because clocks drift apart and routes change. */
 const FORGET = 0.001;
 
 export class LeastDelay {
   #ms: number | null = null;
   #atMs = 0;
 
-  /** Takes a delay that was measured now, and returns the least one. */
+  /** Takes a delay measured now, and returns the least delay. */
   measured(ms: number, nowMs: number): number {
     const risen = this.#ms === null ? ms : this.#ms + Math.max(0, nowMs - this.#atMs) * FORGET;
     this.#ms = Math.min(ms, risen);
@@ -28,7 +28,7 @@ export class TrackClock {
   readonly #participant: LeastDelay;
   readonly #own = new LeastDelay();
   #report: Reference | null = null;
-  /** The newest packet; before the first report nothing else is known. */
+  /** The newest packet; nothing else is known before the first report. */
   #newest: Reference | null = null;
 
   constructor(clockRate: number, participant: LeastDelay) {

@@ -1,4 +1,4 @@
-/** The tracks of the room: received like a participant receives them, decoded, and put on this machine's clock. */
+/** The tracks of the room: received as by a participant, decoded, and placed on this machine's clock. */
 import type { NegotiateAnswer } from "../../../protocol/media-node.ts";
 import type { SubscribedSection, SubscriptionChange } from "../../../protocol/signaling.ts";
 import { MediaConnection, type SubscribedTrack } from "../../../rtc-client/participant/media-connection.ts";
@@ -11,7 +11,7 @@ import type { SceneTrack, Stage, Tile } from "./scene.ts";
 
 const AUDIO_CLOCK = 48_000;
 const VIDEO_CLOCK = 90_000;
-/** While its participant is in no tile, a video is received in its smallest layer only. */
+/** A video whose participant has no tile is received only in its lowest layer. */
 type Wanted = { track: SceneTrack; tile: Stage | null };
 
 type RoomInputDeps = {
@@ -32,7 +32,7 @@ export class RoomInput {
   #media: MediaConnection | null = null;
   #wanted = new Map<string, Wanted>();
   #connected: Promise<void> | null = null;
-  /** Sound was received, and no video is expected. */
+  /** Audio has been received, and no video is expected. */
   #hears = false;
 
   constructor(deps: RoomInputDeps) {
@@ -102,7 +102,7 @@ export class RoomInput {
     this.#delays.clear();
   }
 
-  /** Something was decoded. */
+  /** Whether any audio or video has been decoded. */
   get hasMedia(): boolean {
     return [...this.#decoders.values()].some((decoder) => decoder.hasFrames) || this.#hears;
   }

@@ -7,8 +7,8 @@ const RTMP_PORT = 1_935;
 const RTMPS_PORT = 443;
 
 /**
- * Lets ffmpeg send to a loopback port, and connects it to the IP address that was checked: ffmpeg would resolve the name again, and
- * the answer might be another. TLS begins here, with the certificate checked against the name.
+ * Lets ffmpeg send to a loopback port, and connects that to the IP address that was checked. ffmpeg itself would resolve the name
+ * again, perhaps to another address. TLS is added here, and the certificate is checked against the name.
  */
 export async function openRtmpRelay(url: URL, address: string): Promise<RtmpRelay> {
   const isTls = url.protocol === "rtmps:";

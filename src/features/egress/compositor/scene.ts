@@ -1,4 +1,4 @@
-/** Which tracks a composition shows, and where. Nothing here knows of ffmpeg or of time. */
+/** Which tracks a composition shows, and where. Independent of ffmpeg and of time. */
 import type { TrackKind, TrackSource } from "../../../protocol/room-records.ts";
 import { gridOf, type Rectangle, stageOf } from "../../recordings/composition/layout.ts";
 
@@ -15,10 +15,10 @@ export type SceneTrack = {
   muted: boolean;
 };
 
-/** A participant without video has a tile with its name alone. */
+/** A participant without video has a tile that shows only the name. */
 export type Tile = { identity: string; name: string; trackId: string | null; rectangle: Rectangle };
 
-/** More tiles than these would be too small to see, and each takes a decoder. */
+/** More tiles would be too small to see, and each takes a decoder. */
 export const MAX_TILES = 25;
 /** The number of tiles in the row below the stage. */
 const MAX_ROW = 6;
@@ -65,7 +65,7 @@ function candidatesOf(tracks: readonly SceneTrack[]): Candidate[] {
   return tiles.sort((a, b) => Number(b.isScreen) - Number(a.isScreen));
 }
 
-/** A shared screen, then the loudest speaker with video, then whom the stage had before. */
+/** Prefers a shared screen, then the loudest speaker with video, then the participant who was on the stage before. */
 function onStage(
   candidates: readonly Candidate[],
   speakers: readonly string[],
@@ -91,7 +91,7 @@ function placed(candidates: readonly Candidate[], rectangles: readonly Rectangle
 
 const even = (value: number): number => Math.max(2, 2 * Math.round(value / 2));
 
-/** The largest rectangle of that shape within another, in its middle. */
+/** The largest rectangle with the proportions of `shape` in the middle of another one. */
 export function fitted(shape: Stage, { x, y, width, height }: Rectangle): Rectangle {
   const scale = Math.min(width / shape.width, height / shape.height);
   const inner = {

@@ -57,7 +57,7 @@ export async function writeCaptions(
   return { font: "font", fileOf };
 }
 
-/** A single line that fits into a small tile. */
+/** The caption as a single line that fits into a small tile. */
 export function captionOf({ identity, source }: VideoFile, displayName = identity): string {
   const characters = [...displayName.toWellFormed().replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ")];
   const name =

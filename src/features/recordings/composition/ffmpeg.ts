@@ -9,8 +9,8 @@ const MAX_STDERR_CHARACTERS = 2_000;
 export const findFfmpeg = (): string | null => Bun.which("ffmpeg", { PATH: process.env.PATH ?? "" });
 
 /**
- * For what a participant sent: a frame of a few bytes may claim 16,384 × 16,384 pixels, for each of which a decoder takes memory, and
- * keeps several of them.
+ * Limits frames that a participant sent: a frame of a few bytes may claim 16,384 × 16,384 pixels, and a decoder keeps several
+ * frames in memory.
  */
 export const BOUNDED_FRAMES: readonly string[] = ["-max_pixels", String(4_096 * 4_096)];
 

@@ -21,7 +21,7 @@ const MAX_ENCODERS = 4 * availableParallelism();
 /** More than the number of tracks of a participant. */
 const MAX_HEADS = 1_000;
 
-/** The HLS stream of a room that is being recorded: the video and audio of one publisher. */
+/** The HLS stream of a room that is being recorded, with the video and audio of one publisher. */
 export type Broadcast = {
   recordingId: string;
   roomId: string;
@@ -36,7 +36,7 @@ export type Broadcast = {
   ended: boolean;
 };
 
-/** What a stream continues with whose tracks did not miss anything; null when they begin again. */
+/** The state with which a stream continues if its tracks missed nothing; null when they have to begin again. */
 type TracksState = Pick<Channel, "identity" | "sources"> & { heads: [fileId: string, head: string][] };
 type ChannelState = {
   keys: KeyState;
@@ -48,14 +48,14 @@ type ChannelState = {
 type Encoding = Transcoder & { isFed: boolean; isCancelled: boolean };
 
 type Channel = Broadcast & {
-  /** The publisher: the first of several, until all its tracks have ended. */
+  /** The publisher whose tracks are shown: the first one, until all its tracks have ended. */
   identity: string | null;
-  /** The recorded file that each rendition follows. */
+  /** The recorded file from which each rendition is made. */
   sources: { video: string | null; audio: string | null };
   heads: Map<string, Uint8Array<ArrayBuffer>>;
-  /** Transcoders by file. One gets input, another may be finishing. */
+  /** Transcoders by file. One of them gets input, while another one may still be finishing. */
   transcoders: Map<string, Encoding>;
-  /** The stream of an earlier process goes on with the same files. */
+  /** Whether the stream of an earlier process continues with the same files. */
   continues: boolean;
 };
 
@@ -204,8 +204,8 @@ export function createHls(
     begin,
 
     /**
-     * Leaves the stream to the next process of this server. With `continues` that gets everything that the tracks make from now
-     * on; what is being transcoded begins again in any case.
+     * Leaves the stream to the next process of this server. With `continues`, that process gets everything that the tracks produce
+     * from now on. Transcoded tracks begin again in any case.
      */
     async handOver(recordingId: string, continues: boolean): Promise<void> {
       const channel = channels.get(recordingId);
@@ -242,7 +242,10 @@ export function createHls(
       await rm(statePath(begun.id), { force: true });
     },
 
-    /** Whether the stream continues with the files of an earlier process. Later it would have missed some of their parts. */
+    /**
+     * Whether the stream continues with the files of an earlier process. Returns true only once, because later the stream would
+     * have missed some of their parts.
+     */
     takeContinued(recordingId: string): boolean {
       const channel = channels.get(recordingId);
       const { continues = false } = channel ?? {};

@@ -58,8 +58,8 @@ export class Rendition {
   }
 
   /**
-   * For the next process of this server, which has the file and, with `continues`, adds to the last segment. Nothing may be added
-   * here afterwards.
+   * The state for the next process of this server, which uses the same file and, with `continues`, adds to its last segment.
+   * Nothing may be added here afterwards.
    */
   async state(continues: boolean): Promise<RenditionState> {
     await this.#written;

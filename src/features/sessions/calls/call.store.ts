@@ -18,7 +18,7 @@ export const calls = sqliteTable("calls", {
   endedAt: integer("ended_at"),
   participantCount: integer("participant_count").notNull(),
   peakParticipants: integer("peak_participants").notNull(),
-  /** The worst verdict among the participants who have left. */
+  /** The worst verdict of the participants who have left. */
   quality: text("quality").$type<Quality>(),
   cause: text("cause").$type<VerdictCause>(),
 });
@@ -33,7 +33,7 @@ export const callParticipants = sqliteTable("call_participants", {
   joinedAt: integer("joined_at").notNull(),
   leftAt: integer("left_at"),
   leaveReason: text("leave_reason"),
-  /** When media was received first; null until then. */
+  /** When media was first received; null until then. */
   connectedAt: integer("connected_at"),
   quality: text("quality").$type<Quality>(),
   /** JSON; null until the participant has left. */
@@ -53,7 +53,7 @@ export type CallFilter = Tenant & {
   from?: number;
   until?: number;
 };
-/** Where a page ended: newest first, by start and then by id. */
+/** The position at which a page ended, in a list sorted by start and id, newest first. */
 export type CallPosition = { startedAt: number; id: string };
 
 export type CallStore = ReturnType<typeof callStore>;
@@ -150,12 +150,12 @@ export function callStore({ $client: client }: Db) {
       count.run(unit, added, peak, row.joinedAt, row.callId);
     },
 
-    /** Undefined when the participant has left, or never joined. */
+    /** Undefined if the participant has left, or never joined. */
     presentParticipant: (callId: string, sessionId: string): CallParticipantRow | undefined =>
       present.get(callId, sessionId) ?? undefined,
     presentParticipants: (callId: string): CallParticipantRow[] => allPresent.all(callId),
 
-    /** The verdict becomes that of the call if it is the worst so far. */
+    /** The participant's verdict becomes the call's if it is the worst so far. */
     leave(
       unit: Unit,
       callId: string,

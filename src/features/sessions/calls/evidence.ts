@@ -2,7 +2,7 @@ import type { Quality } from "../../../protocol/room-records.ts";
 import type { RtcConnectionChange } from "../events.ts";
 import { BUSY_CPU_PERCENT, type Evidence, LOSS_PERCENT } from "./verdict.ts";
 
-/** A device error that a client reports, the reason for the limitation of its encoder, or whose keys it lacks now. */
+/** What a client reports: a device error, the reason why its encoder is limited, or the participants whose keys it lacks. */
 export type ClientReport = {
   deviceError?: string;
   limitation?: { reason: "cpu" | "bandwidth"; seconds: number };

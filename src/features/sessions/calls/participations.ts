@@ -19,10 +19,7 @@ type Participation = {
   newer: EvidenceCollector;
   windowStartedAt: number;
   liveCause: VerdictCause;
-  /**
-   * The state when the client's socket closed; null while it is open. Later evidence counts only if the client
-   * reconnects.
-   */
+  /** The state when the client's socket closed; null while it is open. Later evidence counts only if the client reconnects. */
   departure: { evidence: Evidence; quality: Quality | null } | null;
   /** The last live verdict that had a cause. */
   lastExplained: CallVerdict | null;

@@ -11,7 +11,7 @@ export type Evidence = {
   rttMs: number | null;
   /** How long packets from the participant usually waited in its upload queue. */
   uplinkWaitMs: number | null;
-  /** The same wait, in intervals in which packets were lost. */
+  /** The same wait, measured only in intervals in which packets were lost. */
   waitWhileLosingMs: number | null;
   jitterMs: number | null;
   /** The lowest bandwidth estimate towards the participant. */
@@ -35,7 +35,7 @@ export type Evidence = {
   serverCpuPercent: number | null;
   /** How long the server's load was too high. */
   serverBusySeconds: number;
-  /** The average of the links between media servers over which the participant received tracks. */
+  /** The average loss of the links between media servers over which the participant received tracks. */
   serverLinkLossPercent: number | null;
   serverLinkRttMs: number | null;
   leastServerLinkBps: number | null;

@@ -308,7 +308,7 @@ function limitationOf(data: Record<string, unknown> = {}): { reason: "cpu" | "ba
   };
 }
 
-/** Whose encrypted tracks a client cannot decrypt now, as it reports it; empty when that has ended. */
+/** The participants whose encrypted tracks a client cannot decrypt now, as it reports them; empty once it can. */
 function missingKeysIn({ missingKeysOf }: Record<string, unknown> = {}): string[] | null {
   if (!Array.isArray(missingKeysOf) || missingKeysOf.length > MAX_MISSING_KEYS) return null;
   const isIdentity = (value: unknown): value is string => typeof value === "string" && IDENTITY.test(value);

@@ -48,7 +48,7 @@ export type ConnectionRow = typeof connections.$inferSelect;
 export type ConnectionEventRow = typeof connectionEvents.$inferSelect;
 
 type ConnectionFilter = Tenant & { state?: ConnectionState; roomId?: string };
-/** Where a page ended: newest first, by start and then by id. */
+/** The position at which a page ended, in a list sorted by start and id, newest first. */
 type ConnectionPosition = { startedAt: number; id: string };
 
 export type ConnectionStore = ReturnType<typeof connectionStore>;

@@ -21,7 +21,7 @@ export const classifiedErrors = sqliteTable("rtc_errors", {
 export type ClassifiedErrorRow = typeof classifiedErrors.$inferSelect;
 
 type ErrorFilter = Tenant & { category?: ErrorCategory };
-/** Where a page ended: newest first, by time and then by id. */
+/** The position at which a page ended, in a list sorted by time and id, newest first. */
 type ErrorPosition = { occurredAt: number; id: string };
 
 export type ErrorStore = ReturnType<typeof errorStore>;

@@ -1,4 +1,4 @@
-/** The alerts that an operator needs, as rules for Prometheus. The guide «alerts» has the response to each. */
+/** The alerts that an operator needs, as rules for Prometheus. The guide “alerts” has the response to each. */
 type Alert = {
   name: string;
   expression: string;
