@@ -1,7 +1,7 @@
 /**
- * The clients behind loopback ports. The TLS thread terminates the connections of clients and opens its own to the
- * other threads, which look up the client here, in shared memory. Only the TLS thread writes, before the first byte is
- * sent on its socket: a port without an entry belongs to another process of this machine.
+ * The clients behind loopback ports. The TLS thread terminates the connections of clients and opens connections of its own to the
+ * other threads, which look up the client here, in shared memory. Only the TLS thread writes, before it sends the first byte on a
+ * socket, so a port without an entry belongs to another process of this machine.
  */
 export type ClientAddress = { address: string; port: number };
 

@@ -43,7 +43,7 @@ export type AddParticipant = ParticipantRef & {
   permissions: Permissions;
   /** Opaque data of the caller, which a remote node keeps and returns after a restart of the caller. */
   record?: string;
-  /** Belongs to no session: `room` and `rooms` leave it out. */
+  /** The participant belongs to no session, so `room` and `rooms` leave it out. */
   unlisted?: true;
   /** May send text for other participants, such as what they have said. */
   agent?: boolean;
@@ -130,9 +130,12 @@ export type TransportStats = {
   srtpProfile: string | null;
   rttMs: number | null;
   jitterMs: number | null;
-  /** The loss that decides the quality: the higher one of both ways, from the participant after retransmission. */
+  /**
+   * The loss that determines the quality: the higher one of both directions. From the participant, it is the loss after
+   * retransmission.
+   */
   packetLossPercent: number | null;
-  /** Loss on the path from the participant (uplink) and to it (downlink), whatever was sent again and arrived then. */
+  /** The loss on the path from the participant (uplink) and to it (downlink), before retransmission. */
   uplinkLossPercent: number | null;
   downlinkLossPercent: number | null;
   /** The estimated bandwidth to this participant, in bits per second. */
@@ -247,7 +250,7 @@ export type MediaEvent =
   | (OfParticipant & { type: "mediaFlows" })
   /** Messages of the participant, or to it, that were not forwarded; `reader` did not get them. */
   | (OfParticipant & { type: "dataDropped"; messages: number; reason: DataDropReason; reader?: string })
-  /** The participant has sent more than `reader` receives: so many bytes wait. */
+  /** The participant has sent more than `reader` has received: this many bytes wait. */
   | (OfParticipant & { type: "dataBehind"; reader: string; bytes: number })
   /** A `DataPacket` in base64 with the acknowledgement of a request of the server, or its response. */
   | (OfParticipant & { type: "requestAnswered"; requestId: string; packet: string })
@@ -269,7 +272,7 @@ export type MediaEvent =
   /** A remote node was reached for the first time, and had these rooms and links already open. */
   | { type: "roomsFound"; rooms: RoomSnapshot[]; links: OpenedLink[] };
 
-/** What the other nodes of a room have to know, or the other workers of a node. */
+/** What a worker tells the other workers of its node, or the other nodes of a room. */
 export type RelayEvent =
   | (LinkRef & LinkCondition & { type: "linkChanged" })
   | { type: "relayOffered"; track: RelayedTrack }
@@ -318,7 +321,7 @@ export interface MediaNode {
     readonly links: boolean;
     /** It writes recordings into the folders of this process; other nodes keep them until they are downloaded. */
     readonly sharesDisk: boolean;
-    /** The time since something was received from the node. */
+    /** The time since something was last received from the node. */
     readonly silentMs: number;
   };
   /** Opens the room on a worker; it spreads over more while it is large. Opening an open room has no effect. */

@@ -82,16 +82,16 @@ export type Profile = Static<typeof Profile>;
 /** The attribute of a raised hand: the server's time in milliseconds, different for each hand of a room. */
 export const HAND_ATTRIBUTE = "stoa.hand";
 
-/** What hosts and the backend decide about a room. A higher version is newer. */
+/** What hosts and the backend have decided about a room. A higher version is newer. */
 export const RoomState = Type.Object({
   version: Type.Integer(),
-  /** Who is shown large to everyone. */
+  /** The identities that all clients show large. */
   spotlight: Type.Array(Identity),
   /** Only hosts and admitted participants may join. */
   locked: Type.Boolean(),
-  /** Others wait until a host admits them. */
+  /** Participants wait until a host admits them. */
   lobby: Type.Boolean(),
-  /** Clients show captions, if there are any. */
+  /** Clients show captions if there are any. */
   captions: Type.Boolean(),
 });
 export type RoomState = Static<typeof RoomState>;

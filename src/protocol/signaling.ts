@@ -86,7 +86,7 @@ const viewing = {
   layer: Type.Optional(LayerChoice),
   /** Tracks with a higher priority are preferred when bandwidth is insufficient; 0 by default. */
   priority: Type.Optional(Type.Integer({ minimum: -100, maximum: 100 })),
-  /** Frames per second that suffice: fewer are sent where the publisher encodes temporal layers. */
+  /** The highest useful frame rate: fewer frames are sent if the publisher encodes temporal layers. */
   maxFps: Type.Optional(Type.Integer({ minimum: 1, maximum: 240 })),
 };
 
@@ -94,7 +94,7 @@ const viewing = {
 export const SubscribedSection = Type.Object({ mid: Mid, trackId: TrackId, ...viewing });
 export type SubscribedSection = Static<typeof SubscribedSection>;
 
-/** A receiving audio section that the server gives to one of the loudest voices of the room after another. */
+/** A receiving audio section that the server assigns to one of the room's loudest voices at a time. */
 export const VoiceSection = Type.Object({ mid: Mid, voices: Type.Literal(true) });
 export type VoiceSection = Static<typeof VoiceSection>;
 export const VOICE_SECTIONS_MAX = 16;
@@ -116,7 +116,7 @@ export const BACKUP_CODECS = ["VP8", "H264"] as const;
 export const BackupCodec = literals(BACKUP_CODECS);
 export type BackupCodec = Static<typeof BackupCodec>;
 
-/** Exactly one of the two is present. */
+/** Exactly one of `sdp` and `sdpDeflate` is present. */
 const sdp = { sdp: Type.Optional(Type.String()), sdpDeflate: Type.Optional(Type.String()) };
 
 export const ClientFrames = {
@@ -173,7 +173,7 @@ export const ClientFrames = {
     lobby: Type.Optional(Type.Boolean()),
     captions: Type.Optional(Type.Boolean()),
   }),
-  /** From a host: lets a waiting participant in, now and until it is removed or the room is closed, or turns it away. */
+  /** From a host: lets a waiting participant in, until it is removed or the room is closed, or turns it away. */
   "lobby.admit": request("lobby.admit", { identity: Identity }),
   "lobby.deny": request("lobby.deny", { identity: Identity }),
   "room.leave": request("room.leave", {}),
@@ -276,7 +276,7 @@ export type ErrorFrame = Static<typeof ErrorFrame>;
 /** A host has admitted this client, which was refused with `IN_LOBBY`: send `room.join` again. */
 export type AdmittedFrame = { type: "lobby.admitted" };
 type PongFrame = { type: "pong"; id?: string };
-/** The response to a request or to an invalid frame. */
+/** The response to a request, or to an invalid frame. */
 export type AnswerFrame = AckFrame | ErrorFrame | PongFrame | AdmittedFrame;
 
 // ---------------------------------------------------------------- server → client: pushes, each with `seq`
@@ -333,7 +333,7 @@ export const Pushes = {
   "track.muted": push("track.muted", ofTrack),
   "track.unmuted": push("track.unmuted", ofTrack),
   "speakers.changed": push("speakers.changed", { speakers: Type.Array(Speaker) }),
-  /** Whose microphone is on each of the sections for the loudest voices, by `mid`; the others are free. */
+  /** The identity whose microphone is on each section for the loudest voices, by `mid`. Sections that are not listed are free. */
   "voices.changed": push("voices.changed", { voices: Type.Record(Mid, Identity) }),
   /** Recording of the room started (`active`) or stopped. */
   "recording.changed": push("recording.changed", { active: Type.Boolean() }),
@@ -370,7 +370,7 @@ export const Pushes = {
     reason: DataDropReason,
     identity: Type.Optional(Identity),
   }),
-  /** The participant has not received so many bytes of reliable data yet: wait until this push reports less. */
+  /** This many bytes of reliable data wait for the participant: send no more until this push reports less. */
   "data.behind": push("data.behind", { identity: Identity, bytes: Type.Integer() }),
   /**
    * The backend moves this participant to another room of the same server: join it with this token, then leave this one,

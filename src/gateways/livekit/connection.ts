@@ -43,10 +43,10 @@ import {
 } from "./tokens.ts";
 
 const PING = { pingInterval: 5, pingTimeout: 15 };
-/** A client that requests another codec publishes one of these. */
+/** A client that requests an unsupported codec publishes in one of these. */
 const PUBLISH_CODECS = ["video/VP8", "video/H264", "video/VP9", "video/AV1", "audio/opus", "audio/red"];
 
-/** How long a moved client may take to join the other room. */
+/** How long a client that was moved may take to join the other room. */
 const MOVED_MS = 10 * 60_000;
 
 export type ConnectionDeps = {
@@ -162,7 +162,7 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
 
   type Chosen = Pick<JoinParameters, "client" | "mode" | "autoSubscribe"> & { isRecorder: boolean };
 
-  /** The token is that of the client's newest socket; null until a client resumes the session of an earlier process. */
+  /** The token belongs to the client's newest socket; null until a client resumes the session of an earlier process. */
   function addSession(session: RtcSession, chosen: Chosen, token: LivekitToken | null, before?: LivekitState) {
     const added = new LivekitSession({
       ...{ runtime, signaling, details, session, ...chosen, row: rooms.byId, sessionOf: sessions.of, token },
@@ -179,12 +179,12 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
       try {
         return [addSession(session, { ...before, client: ClientInfo.fromJson(before.client) }, null, before)];
       } catch (err) {
-        // The client joins anew.
+        // The session cannot be continued, so the client joins again.
         log.warn({ err, roomId: session.room.id }, "livekit: session of another version not continued");
         return [];
       }
     });
-    // What a client has seen of the others is what they are now, until it resumes.
+    // Until it resumes, a client is assumed to know the other participants as they are now.
     for (const { notifier } of added) notifier.others();
   });
 
@@ -279,7 +279,7 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
     }
 
     begin().catch((error) => {
-      // A client that is told to disconnect never retries, so it is not told to when the error is the server's.
+      // A client that is told to disconnect never retries, so it is not told to after an error of the server.
       const isServerFault = (toHttpRefusal(error)?.status ?? 500) >= 500;
       const action = isServerFault ? LeaveRequest_Action.RECONNECT : LeaveRequest_Action.DISCONNECT;
       dismiss(error, DisconnectReason.JOIN_FAILURE, action);

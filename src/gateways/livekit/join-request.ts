@@ -15,8 +15,8 @@ import { MAX_TRACKS } from "./published-tracks.ts";
 import { HttpRefusal } from "./refusals.ts";
 
 /**
- * A client uses one peer connection for which it sends the offer, or two, for the second of which the server sends the
- * offer.
+ * With "one", a client uses one peer connection, for which it sends the offer. With "two", it uses a second one, for which the
+ * server sends the offer.
  */
 export type ConnectionMode = "one" | "two";
 
@@ -60,7 +60,10 @@ export function readJoinParameters(request: Request, mode: ConnectionMode): Join
   };
 }
 
-/** The result is kept while the client is connected, and its capabilities are sent to the whole room. */
+/**
+ * Limits the lengths of the client's information, because it is kept while the client is connected and its capabilities are sent to
+ * the whole room.
+ */
 function bounded({ sdk, version, protocol, os, browser, clientProtocol, capabilities }: ClientInfo): ClientInfo {
   const [knownVersion, knownOs, knownBrowser] = [version, os, browser].map((text) => text.slice(0, MAX_TEXT_LENGTH));
   return new ClientInfo({

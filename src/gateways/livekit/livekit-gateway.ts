@@ -79,10 +79,10 @@ export function createLivekitGateway(runtime: Runtime, deps: LivekitDeps) {
     ingresses,
     urlSources,
     forwards,
-    /** Leaves the inputs to a newer process of this server. */
+    /** Hands the inputs over to a newer process of this server. */
     handOver: (): HandedOverInputs => ({ encoders: ingresses.handOver(), urls: urlSources.handOver() }),
 
-    /** Called after `ingresses.recover`, when the sessions that earlier processes keep were found. */
+    /** Called after `ingresses.recover`, when the sessions that earlier processes keep have been found. */
     adopt({ encoders, urls }: HandedOverInputs): void {
       ingresses.adopt(encoders);
       for (const { row, url } of ingresses.interrupted(urls)) {
@@ -102,8 +102,8 @@ export function createLivekitGateway(runtime: Runtime, deps: LivekitDeps) {
     },
 
     /**
-     * Counts an attempt: with a valid token against its API key, because an office may be behind one IP address, and
-     * otherwise against its IP address.
+     * Counts an attempt to connect. With a valid token it counts against the API key, because an office may share one IP address;
+     * otherwise against the IP address.
      */
     async requireAttempt(kind: "connect" | "validate", ipAddress: string, signed: string | null): Promise<void> {
       const token = signed === null ? null : await connections.readToken(signed).catch(() => null);

@@ -44,7 +44,7 @@ const TOO_MANY_REQUESTS = "too many requests; try again later";
 /** LiveKit's browser client takes two seconds to reconnect, even if it is connected sooner. */
 const DEFER_CHANGES_MS = 2_500;
 
-/** What a newer process of this server continues a session with. */
+/** The state with which a newer process of this server continues a session. */
 export type LivekitState = {
   client: JsonValue;
   mode: ConnectionMode;
@@ -66,9 +66,9 @@ type LivekitSessionDeps = {
   autoSubscribe: boolean;
   isRecorder: boolean;
   row(roomId: string): RoomRow | undefined;
-  /** Of the client's newest socket; null until it resumes a session of an earlier process. */
+  /** The token of the client's newest socket; null until the client resumes a session of an earlier process. */
   token: LivekitToken | null;
-  /** Signs a token with which this client may join another room as it is in this one. */
+  /** Signs a token with which this client may join another room with the permissions that it has in this one. */
   tokenFor(held: LivekitToken, roomName: string): Promise<string>;
   sessionOf(sessionId: string): LivekitSession | undefined;
   before?: LivekitState;
@@ -254,12 +254,12 @@ export class LivekitSession {
         deps.runtime.timers.after(Math.min(scenario.value, MAX_SIMULATED_SECONDS) * 1000, silent);
         return true;
       }
-      // The session is gone without notice, so the client's attempt to resume ends in a new join.
+      // The session ends without notice, so the client's attempt to resume turns into a new join.
       case "nodeFailure":
         deps.signaling.membership.leave(session, "failed");
         this.#link?.network.close(CLOSE_CODES.restart, "simulated");
         return true;
-      // The session stays where it is: only the client's part of a migration can be tested, which is to resume.
+      // The session is not migrated: only the client's part of a migration can be tested, which is to resume.
       case "migration":
         this.#link?.network.close(CLOSE_CODES.restart, "simulated");
         return true;
@@ -287,7 +287,7 @@ export class LivekitSession {
     this.send({ case: "trackSubscribed", value: new TrackSubscribed({ trackSid: trackSid(trackId) }) });
   }
 
-  /** A participant that may not receive a track any more gets nothing of it from now on, regardless of its client. */
+  /** If a participant may no longer receive a track, it gets nothing of it from now on, whatever its client does. */
   async #setReceivers(permission: SubscriptionPermission): Promise<void> {
     const { session } = this;
     const others = [...session.room.sessions.values()].filter((other) => other !== session);
@@ -310,7 +310,7 @@ export class LivekitSession {
     this.notifier.receiving(publisher, trackId, allowed);
     this.#enqueue(async () => {
       const section = this.#negotiator.sections.of(trackId);
-      // The client has not negotiated since it lost the track, which therefore still has its section.
+      // The client has not negotiated since it lost the track, so the track still has its section.
       if (allowed && section) {
         const tracks = [{ trackId, mid: section.mid, ...this.#selection.settingsOf(trackId) }];
         await this.session.site.node.updateSubscriptions({ ...refOf(this.session), tracks });
@@ -343,7 +343,7 @@ export class LivekitSession {
   }
 
   /**
-   * The client learns of its new room, and then joins it like after a lost connection: with the new token, and with the
+   * Tells the client about its new room. The client then joins it as after a lost connection: with the new token, and with the
    * tracks that it publishes.
    */
   async #moved({ room }: Extract<Push, { type: "room.moved" }>): Promise<void> {

@@ -97,7 +97,7 @@ export class PublishedTracks {
     return published;
   }
 
-  /** The video of a track in another codec, as the client was asked for it. */
+  /** Adds the video of a track in another codec, which the client was asked for. */
   #addBackup({ cid, sid, simulcastCodecs: [requested] }: AddTrackRequest): PublishedTrack | string {
     const primary = this.find(trackIdOf(sid));
     if (primary?.section.kind !== "video") return "there is no such video";

@@ -55,7 +55,7 @@ export class SignalNotifier {
   #speaking = new Set<string>();
   readonly #paused = new Set<string>();
   #isDeferring = false;
-  /** Whether a newer process of this server has what this client needs to resume. */
+  /** Whether a newer process of this server can resume this client's session. */
   canResume = false;
 
   constructor(private readonly deps: NotifierDeps) {}
@@ -206,7 +206,7 @@ export class SignalNotifier {
     return [...replaced, this.#describe(other)];
   }
 
-  /** A track whose publisher does not let this client receive it. */
+  /** Called for a track that its publisher does not let this client receive. */
   #withheld(identity: string, trackId: string): void {
     const { session } = this.deps;
     const publisher = session.room.sessions.get(identity);

@@ -6,7 +6,7 @@ import type { RtcSession } from "../signaling/rtc-session.ts";
 type Allowed = "all" | ReadonlySet<string>;
 export type PermissionsState = { allParticipants: boolean; allowed: [receiver: string, tracks: "all" | string[]][] };
 
-/** The participants that a client allows to receive its tracks: all of them by default. */
+/** Which participants may receive a client's tracks; by default all of them. */
 export class SubscriptionPermissions {
   #allParticipants: boolean;
   /** Permissions by identity, and by session id for clients that refer to participants by their SID. */

@@ -189,7 +189,7 @@ export function permissionsOf(grant: VideoGrant): Permissions {
   };
 }
 
-/** The claims of a participant's token for another room, with the permissions and the profile that it has now. */
+/** The claims of a token with which a participant can join another room, with its current permissions and profile. */
 export function claimsFor(
   room: string,
   { [TOKEN_ID_CLAIM]: _id, roomConfig: _config, video, ...claims }: Record<string, unknown>,

@@ -24,7 +24,7 @@ export type WebhookDeps = {
   signaling: SignalingCore;
   details: LivekitDetails;
   ingresses: Ingresses;
-  /** Whether the project and environment have an endpoint in LiveKit's format; events are made for such only. */
+  /** Whether the project and environment have an endpoint in LiveKit's format. Only then events are created. */
   hasLivekitEndpoint: (tenant: Tenant) => boolean;
   /** Whether the stored history of the room has a call that has not ended. */
   hasOpenCall: (roomId: string) => boolean;

@@ -20,7 +20,7 @@ type AdoptionDeps = {
   fleet: FleetService;
   nodes: MediaNodes;
   isWaitingRoom: (roomId: string) => boolean;
-  /** Called with the sessions of a room that a gateway of an earlier process of this server had. */
+  /** Called with the sessions of a room that a gateway had in an earlier process of this server. */
   adopted: (sessions: AdoptedSession[]) => void;
 };
 
@@ -62,7 +62,7 @@ export function createAdoption({ keyring, log, now }: Runtime, deps: AdoptionDep
     membership.releaseIfEmpty(room);
   }
 
-  /** They would be heard in the room under any name that the node gives them. */
+  /** Removes participants that do not belong to the room, who would be heard in it under any name that the node gives them. */
   function removeOthers(
     serverName: string,
     node: MediaNode,

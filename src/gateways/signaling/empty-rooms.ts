@@ -11,7 +11,7 @@ export function createEmptyRooms(
   { rooms, registry }: { rooms: RoomService; registry: SessionRegistry },
 ) {
   const { bus, now, write } = runtime;
-  /** When the last participant left each room that had participants since the start. */
+  /** When the last participant left, for each room that has had participants since the start. */
   const leftAt = new Map<string, number>();
   let startedAt = now();
 

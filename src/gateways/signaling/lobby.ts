@@ -21,8 +21,8 @@ const MAX_WAIT_MS = 10 * 60_000;
 export type Lobby = ReturnType<typeof createLobby>;
 
 /**
- * Those who wait to be admitted to rooms with a lobby. They have no session, so they get neither media nor data nor the list
- * of participants.
+ * The participants who wait to be admitted to rooms with a lobby. They have no session, so they get neither media nor data nor the
+ * list of participants.
  */
 export function createLobby(
   { bus, log, now, timers, write }: Runtime,
@@ -92,10 +92,10 @@ export function createLobby(
     list,
     isWaiting: (roomId: string, identity: string): boolean => rooms.get(roomId)?.has(identity) ?? false,
 
-    /** Throws for a participant that may not join now: a room with a lobby lets it wait, a locked one does not. */
+    /** Throws for a participant that may not join now: a room with a lobby lets it wait, a locked room does not. */
     check(caller: RtcTokenCaller, row: RoomRow, { host, admit }: Permissions): void {
       const { participantIdentity: identity, hidden, profile } = caller;
-      // Hidden participants and agents are sent by the backend.
+      // Hidden participants and agents come from the backend, so they need no admission.
       const isAdmitted = host || admit || hidden || profile.kind === "agent";
       if (isAdmitted || registry.find(row.id, identity)) return;
       if (row.locked) throw new Refusal("ROOM_LOCKED", "A host has locked the room.", CLOSE_CODES.forbidden);
@@ -104,13 +104,13 @@ export function createLobby(
       throw new Refusal("IN_LOBBY", "Wait until a host admits you, then join again.", CLOSE_CODES.forbidden);
     },
 
-    /** Calls `end` once the wait is over. Returns a function for a client that gives up. */
+    /** Calls `end` once the wait is over. Returns a function that gives up the wait. */
     wait(roomId: string, identity: string, end: (outcome: Outcome) => void): () => void {
       const waiting = rooms.get(roomId)?.get(identity);
       if (!waiting) return () => {};
       const previous = waiting.end;
       waiting.end = end;
-      // Sockets that nobody would admit must not pile up.
+      // A second wait of the same participant replaces the first, so that waiting sockets cannot pile up.
       if (previous !== end) previous("replaced");
       return () => {
         // The participant may wait on another socket by now.
@@ -131,12 +131,12 @@ export function createLobby(
       await write((unit) => bus.publish(unit, "audit", audit("participant.denied", row, author)));
     },
 
-    /** The room has no lobby any more. */
+    /** Called when the room has no lobby any more. */
     open(roomId: string): void {
       for (const { identity } of list(roomId)) endWait(roomId, identity, "admitted");
     },
 
-    /** What a host learns when it joins. */
+    /** The waiting participants that a host is told about when it joins. */
     visibleTo: ({ room, permissions }: RtcSession): Knock[] | undefined =>
       permissions.host ? list(room.id) : undefined,
   };

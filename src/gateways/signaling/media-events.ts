@@ -151,7 +151,7 @@ export function createMediaEvents({
     for (const other of publisher.room.sessions.values()) {
       if (other === publisher || mayReceive(other, trackId, publisher)) continue;
       const ref = { roomId: other.room.id, participantId: other.id };
-      // A participant that may not subscribe at all receives nothing, either.
+      // A participant without permission to subscribe does not receive it either.
       other.site.node.updateSubscriptions({ ...ref, tracks: [{ trackId, mid: null }] }).catch(() => {});
     }
   }
@@ -160,7 +160,7 @@ export function createMediaEvents({
     switch (event.type) {
       case "speakersChanged": {
         const room = registry.room(event.roomId);
-        // Every site of the room hears all of its voices.
+        // Every site of the room has all voices, so only the main site's speakers count.
         if (room && mainOf(room)?.serverName === serverName) {
           membership.broadcast(room, { type: "speakers.changed", speakers: event.speakers }, learnsSpeakers);
         }

@@ -167,7 +167,7 @@ export function createMembership(
     releaseIfEmpty(room);
   }
 
-  /** A room without participants ends on all of its nodes, and one with some on those that have none of them. */
+  /** Releases a room without participants on all of its nodes, and a room with some on the nodes that have none of them. */
   function releaseIfEmpty(room: LiveRoom): void {
     const isEmpty = registry.removeRoomIfEmpty(room);
     if (!isEmpty && (room.sites.size < 2 || room.pending > 0)) return;
@@ -232,7 +232,7 @@ export function createMembership(
     move,
     releaseIfEmpty,
 
-    /** With `keepMedia`, the media node of this process outlives its signaling, as remote ones do. */
+    /** With `keepMedia`, the media node of this process outlives its signaling, as a remote node does. */
     dismissAll(room: LiveRoom, reason: DismissReason, { keepMedia: keepsOwn = false } = {}): void {
       for (const session of [...room.sessions.values()]) {
         const keepMedia = reason === "restart" && (keepsOwn || session.site.node.remote !== undefined);
@@ -240,7 +240,7 @@ export function createMembership(
       }
     },
 
-    /** The participants on that node join again, on another one. */
+    /** Makes the participants on that node join again on another one. */
     moveAway(roomId: string, serverName: string): void {
       for (const session of [...(registry.room(roomId)?.sessions.values() ?? [])])
         if (session.site.serverName === serverName) dismiss(session, "node_lost");

@@ -5,8 +5,8 @@ import type { RtcSession } from "./rtc-session.ts";
 export type PublisherLimit = ReturnType<typeof createPublisherLimit>;
 
 /**
- * How many participants of a room publish at the same time: everyone's voice is mixed into the loudest on each worker of
- * the room, and each camera that few watch costs a relay.
+ * Limits how many participants of a room publish at the same time. Each worker of the room ranks all voices, and each camera has to
+ * be relayed even for a few viewers.
  */
 export function createPublisherLimit({ MAX_PUBLISHERS_PER_ROOM: limit }: Pick<Config, "MAX_PUBLISHERS_PER_ROOM">) {
   function isFull({ room, publishes }: RtcSession): boolean {
@@ -18,7 +18,7 @@ export function createPublisherLimit({ MAX_PUBLISHERS_PER_ROOM: limit }: Pick<Co
 
   return {
     isFull,
-    /** Called with each offer; one without tracks lets another participant publish. */
+    /** Called with each offer. An offer without tracks lets another participant publish. */
     take(session: RtcSession, publishes: boolean): void {
       if (publishes && isFull(session)) {
         throw new ApiError("SVC_ROOM_PUBLISHERS_FULL", `At most ${limit} participants publish in the room at once.`);

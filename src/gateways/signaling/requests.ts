@@ -43,7 +43,7 @@ export function createRequests(
 ): Requests {
   const { membership, publisherLimit, lobby, roomStates } = deps;
 
-  /** The order of hands is the server's, for everyone. A hand that is raised again keeps its place. */
+  /** The value of a raised hand. The server determines the order of hands. A hand that is raised again keeps its position. */
   function handOf({ room, attributes }: RtcSession): string {
     const known = attributes[HAND_ATTRIBUTE];
     if (known !== undefined) return known;
@@ -149,7 +149,7 @@ export function createRequests(
 
     async "lobby.admit"(session, { identity }) {
       const { row, author } = roomStates.asHost(session);
-      // A host must not store a row for every name that it thinks of.
+      // A host must not be able to store a row for names of participants that do not exist.
       if (!lobby.isWaiting(row.id, identity)) throw frameError("SVC_PARTICIPANT_NOT_FOUND");
       await lobby.admit(row, identity, author);
       return {};

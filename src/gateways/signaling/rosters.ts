@@ -1,4 +1,4 @@
-/** Who is told about whom: in a large room, only those who publish are announced to everyone, and at once. */
+/** Which participants each client is told about. In a large room, only those who publish are announced to everyone and at once. */
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Participant } from "../../protocol/room-records.ts";
 import { LARGE_ROOM_ABOVE, type LeaveReason, type PushBody, type Roster } from "../../protocol/signaling.ts";
@@ -14,7 +14,7 @@ export const ROSTER_CHARACTERS = 65_536;
 
 const isLarge = ({ sessions }: LiveRoom): boolean => sessions.size > LARGE_ROOM_ABOVE;
 
-/** The roster of a participant who makes `size` in the room; `asked` is undefined if the client leaves it to the server. */
+/** The roster for a participant with whom the room has `size` participants; `asked` is undefined if the client has not chosen one. */
 export function rosterFor(asked: Roster | undefined, size: number, isViewer: boolean): Roster {
   const usual = isViewer ? "none" : size > LARGE_ROOM_ABOVE ? "publishers" : "all";
   const roster = asked ?? usual;
@@ -24,7 +24,7 @@ export function rosterFor(asked: Roster | undefined, size: number, isViewer: boo
 const knows = (viewer: RtcSession, other: RtcSession): boolean =>
   viewer === other || other.listed || viewer.roster === "all";
 
-/** In a large room, the quality of those who publish nothing concerns nobody else. */
+/** In a large room, the quality of participants who publish nothing is not sent to others. */
 export const learnsQuality = (viewer: RtcSession, of: RtcSession): boolean =>
   viewer === of || (viewer.roster !== "none" && knows(viewer, of) && (of.listed || !isLarge(of.room)));
 
@@ -47,7 +47,7 @@ export function participantCount({ sessions }: LiveRoom, self?: RtcSession): num
 }
 
 type Broadcast = (room: LiveRoom, body: PushBody, reaches: (viewer: RtcSession) => boolean) => void;
-/** Changes of participants who publish nothing, by identity, which the next push contains. */
+/** The changes of participants who publish nothing, by identity, which the next push will contain. */
 type Pending = { changed: Map<string, "joined" | "updated">; left: Map<string, LeaveReason> };
 
 export function createRosters({ timers }: Pick<Runtime, "timers">, broadcast: Broadcast) {
@@ -62,10 +62,10 @@ export function createRosters({ timers }: Pick<Runtime, "timers">, broadcast: Br
     return pending;
   }
 
-  /** While changes of a room are pending, later ones wait behind them even if the room is not large any more. */
+  /** While changes of a room are pending, later ones queue behind them, even if the room is no longer large. */
   const waits = ({ listed, room }: RtcSession): boolean => !listed && (isLarge(room) || pendingOf.has(room));
 
-  /** A push that goes out at once is newer than what is pending. */
+  /** A push that is sent at once supersedes what is pending. */
   function supersede({ room, identity }: RtcSession): void {
     const pending = pendingOf.get(room);
     pending?.changed.delete(identity);

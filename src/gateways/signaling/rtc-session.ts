@@ -49,17 +49,17 @@ export type RtcSession = {
   attributes: Record<string, string>;
   readonly kind: ParticipantKind;
   readonly hidden: boolean;
-  /** A viewer who waits for the live stream to start gets no media. */
+  /** A viewer who waits for the live stream to start, and gets no media. */
   waiting: boolean;
   readonly roster: Roster;
-  /** Increases with each join of any room. */
+  /** The number of the join, which increases over all rooms. */
   order: number;
   /** The backend has sent this participant to another room. */
   moved: boolean;
   announced: boolean;
-  /** It was announced and has published since it joined, so every participant knows it. */
+  /** The participant was announced and has published since it joined, so every participant knows it. */
   listed: boolean;
-  /** It has offered tracks and counts towards MAX_PUBLISHERS_PER_ROOM. */
+  /** The participant has offered tracks and counts towards MAX_PUBLISHERS_PER_ROOM. */
   publishes: boolean;
   cancelAnnouncement: () => void;
   /** The client has sent an offer, so the participant is announced only when media is connected. */
@@ -67,7 +67,7 @@ export type RtcSession = {
   media: MediaState;
   stats: TransportStats | null;
   readonly tracks: Map<string, Track>;
-  /** What its gateway needs to continue the session in a newer process of this server, as JSON. */
+  /** Returns, as JSON, what its gateway needs to continue the session in a newer process of this server. */
   gatewayState?: () => unknown;
   /**
    * Functions that the gateway of this participant provides for its tracks; LiveKit's clients choose who receives them.
@@ -99,7 +99,7 @@ export const withheldFrom = (receiver: RtcSession): string[] =>
     other.publishing ? [...other.tracks.keys()].filter((trackId) => !mayReceive(receiver, trackId, other)) : [],
   );
 
-/** A participant has subscribed to the track. */
+/** Called when a participant has subscribed to the track. */
 export const received = (receiver: RtcSession, trackId: string): void =>
   publisherOf(receiver.room, trackId)?.publishing?.received(receiver, trackId);
 
@@ -111,12 +111,12 @@ export type LiveRoom = PlacedRoom & {
   /** Only end-to-end encrypted tracks can be published. */
   readonly encrypted: boolean;
   recording: boolean;
-  /** Who is shown large to everyone. */
+  /** The identities that all clients show large. */
   spotlight: readonly string[];
   stateVersion: number;
-  /** The time of the hand that was raised last. */
+  /** The time of the hand that was raised last, so that each hand has another time. */
   lastHand: number;
-  /** By identity, in the order in which they joined. */
+  /** The sessions by identity, in the order in which they joined. */
   readonly sessions: Map<string, RtcSession>;
   /** The number of pending joins, during which neither the room nor a site of it is released. */
   pending: number;

@@ -54,7 +54,7 @@ export function createServerRequests({ bus, ids, timers }: Runtime) {
       });
     },
 
-    /** The media node has checked that the participant is the one that was asked. */
+    /** The media node has checked that the answer comes from the participant that was asked. */
     answered({ requestId, participantId, packet }: Answered): void {
       const request = pending.get(requestId);
       const answer = request?.sessionId === participantId ? decodePacket(Buffer.from(packet, "base64")) : null;

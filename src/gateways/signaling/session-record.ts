@@ -25,7 +25,7 @@ export type SessionRecord = {
   roster?: Roster;
   client: Client;
   headless: boolean;
-  /** Present in records for a newer process only: it is not saved with every change. */
+  /** Present only in records for a newer process, because it is not saved with every change. */
   gateway?: unknown;
 };
 

@@ -210,7 +210,7 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
         } else if (session.gatewayState) saved.push(addToNode(keyring, session, { withGateway: true }));
       }
       drain({ keepMedia: true });
-      // Clients of other nodes then join anew.
+      // A client of another node whose record could not be saved joins again.
       await Promise.allSettled(saved);
       return records;
     },

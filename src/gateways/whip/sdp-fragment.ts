@@ -10,7 +10,7 @@ export function readFragment(text: string): IceCredentials | null | undefined {
   return !hasCredentials && /^a=(?:candidate:|end-of-candidates)/m.test(text) ? null : undefined;
 }
 
-/** An offer that asks for both directions, or names none, gets an answer with the one that the protocol has. */
+/** An offer that asks for both directions, or for none, is answered with the direction of the protocol. */
 export function oneWayOffer(offer: string, direction: "sendonly" | "recvonly"): string {
   const [session = "", ...sections] = offer.split(/^(?=m=)/m);
   if (ONE_WAY.test(session)) return offer;

@@ -111,8 +111,8 @@ export function createWhip(
     },
 
     /**
-     * Takes a fragment with candidates, which the server does without, or with new ICE credentials, which restart ICE.
-     * Returns the server's side of the new ICE session, or null where there is none.
+     * Takes a fragment with candidates, which the server does not need, or with new ICE credentials, which restart ICE. Returns the
+     * server's side of the new ICE session, or null without a restart.
      */
     async patch(
       kind: WhipKind,
@@ -159,7 +159,7 @@ const REFUSAL_CODES: Record<string, ErrorCode> = {
   SHUTTING_DOWN: "SVC_SHUTTING_DOWN",
   ROOM_FULL: "SVC_NO_RTC_CAPACITY",
   ROOM_CLOSED: "SVC_ROOM_CLOSED",
-  // An encoder that repeats its request gets in once a host has admitted it.
+  // An encoder that repeats its request can join once a host has admitted it.
   IN_LOBBY: "SVC_PERMISSION_DENIED",
   ROOM_LOCKED: "SVC_PERMISSION_DENIED",
   LOBBY_FULL: "SVC_NO_RTC_CAPACITY",

@@ -3,7 +3,7 @@ import type { DataCipher } from "../encryption/data-cipher.ts";
 import { type DataPacket, decodePacket, encodePacket } from "./data-packet.ts";
 import type { ReliableBuffer } from "./reliable-buffer.ts";
 
-/** As much of an `RTCDataChannel` as is used; a bot compiles without the browser's types. */
+/** The members of `RTCDataChannel` that are used, because a bot compiles without the browser's types. */
 export type DataChannelLike = {
   readonly readyState: "connecting" | "open" | "closing" | "closed";
   binaryType: string;
@@ -28,9 +28,9 @@ type DataFailure = "PAYLOAD_TOO_LARGE" | "NOT_CONNECTED" | "MISSING_KEY";
 
 type DataChannelsDeps = {
   transport: DataTransport;
-  /** The reliable data of the session, which outlives this connection. */
+  /** The session's reliable data, which is kept across connections. */
   buffer: ReliableBuffer;
-  /** Sends a small text while no channel is open. */
+  /** Sends a small text over the RTC socket while no channel is open. */
   sendBySocket(frame: DataFrame): Promise<unknown>;
   onPacket(packet: DataPacket): void;
   /** Null if the data is not encrypted. */
@@ -41,11 +41,11 @@ type DataChannelsDeps = {
 const REOPEN_MS = 500;
 const MAX_PACKET_BYTES = 65_536;
 const MAX_SOCKET_BYTES = 8_192;
-/** How long messages wait for their channel; it may never open. */
+/** How long messages wait for their channel, which may never open. */
 const OPENING_MS = 15_000;
 /** How long an acknowledgement is delayed; the server keeps unacknowledged messages. */
 const ACK_DELAY_MS = 250;
-/** How much may be received before an acknowledgement is sent at once, because timers of a hidden tab are late. */
+/** After this many bytes an acknowledgement is sent at once, because timers of a hidden tab are late. */
 const ACK_AFTER_BYTES = 256 * 1024;
 /** Streams leave this much of the buffer to other messages. */
 const MAX_STREAM_BYTES = 256 * 1024;
@@ -58,7 +58,7 @@ export class DataChannels {
   #reliable: DataChannelLike;
   #lossy: DataChannelLike;
   readonly #deps: DataChannelsDeps;
-  /** Resolves when the messages of an earlier connection have been sent again. */
+  /** Resolves when the messages of an earlier connection have been repeated. */
   readonly #caughtUp: Promise<void>;
   #ackTimer: ReturnType<typeof setTimeout> | undefined;
   #unacknowledgedBytes = 0;
@@ -113,7 +113,7 @@ export class DataChannels {
     return sealed;
   }
 
-  /** Packets become bytes here and nowhere else. */
+  /** All packets are encoded here. */
   #encode(packet: DataPacket): Uint8Array<ArrayBuffer> {
     const bytes = encodePacket(packet);
     if (bytes.length > MAX_PACKET_BYTES) throw this.#tooLarge(MAX_PACKET_BYTES);

@@ -9,15 +9,15 @@ export type StreamHeader = {
   timestamp?: number;
   topic?: string;
   mimeType?: string;
-  /** In bytes; absent while the sender does not know it. */
+  /** The length in bytes; absent while the sender does not know it. */
   totalLength?: number;
   attributes?: Record<string, string>;
-  /** One of the two is present. */
+  /** Exactly one of `text` and `file` is present. */
   text?: object;
   file?: { name?: string };
-  /** Not 0 when the content is compressed, which is offered to clients that ask for it only. */
+  /** Not 0 for compressed content, which is only sent to clients that ask for it. */
   compression?: number;
-  /** Is 1 when the sender waits for credit; other decoders skip the field. */
+  /** 1 if the sender waits for credit. Decoders of other clients skip the field. */
   credited?: number;
 };
 
@@ -31,14 +31,14 @@ export type PacketContent = {
     payload?: string;
     timeoutMs?: number;
     version?: number;
-    /** Is 1 when an early response needs no acknowledgement; other decoders skip the field. */
+    /** 1 if an early response needs no acknowledgement. Decoders of other clients skip the field. */
     lateAck?: number;
   };
   requestAck?: { id?: string };
   response?: { id?: string; payload?: string; error?: RpcFailure };
   header?: StreamHeader;
   chunk?: { streamId?: string; index?: number; content?: Uint8Array };
-  /** A reason says that the sender ended the stream early. */
+  /** A reason means that the sender ended the stream early. */
   trailer?: { streamId?: string; reason?: string };
 };
 
@@ -53,7 +53,7 @@ export type DataPacket = PacketContent & {
   /** The identities of the receivers; absent for all. */
   to?: string[];
   sequence?: number;
-  /** Instead of any other content. */
+  /** Present instead of any other content. */
   encrypted?: EncryptedContent;
 };
 
@@ -108,7 +108,7 @@ export const PACKET = {
   encrypted: [18, { type: [1, "number"], iv: [2, "bytes"], keyIndex: [3, "number"], value: [4, "bytes"] }],
 } as const satisfies Fields;
 
-/** Of a packet with all that is nested in it: 64 KB could have tens of thousands of empty ones. */
+/** The limit for a packet and everything nested in it: 64 KB could contain tens of thousands of empty fields. */
 const MAX_FIELDS = 2_000;
 
 const decoder = new TextDecoder();

@@ -1,4 +1,4 @@
-/** The streams of one participant, sent and received: `onStream` by topic, and credit by the topic `stoa.credit`. */
+/** The streams that one participant sends and receives: handlers by topic, and credit in messages of the topic `stoa.credit`. */
 import type { DataPacket } from "./data-packet.ts";
 import { type StreamFailure, StreamReader } from "./stream-reader.ts";
 import { type StreamOptions, StreamWriter } from "./stream-writer.ts";
@@ -10,7 +10,7 @@ export type StreamsDeps = {
   send(packet: DataPacket): Promise<void>;
   waitForSpace(): Promise<void>;
   present(): readonly string[];
-  /** Whether much of this participant's data waits for that reader at the server. */
+  /** Whether the server holds much of this participant's data for that reader. */
   isBehind(identity: string): boolean;
   newId(): string;
   onLeftOut(identity: string, topic: string): void;
@@ -19,10 +19,10 @@ export type StreamsDeps = {
 };
 
 export const CREDIT_TOPIC = "stoa.credit";
-/** Streams that are being received from one participant; further ones are ignored. */
+/** The limit of streams being received from one participant; further streams are ignored. */
 const MAX_READERS = 250;
 
-/** All up to `upTo` has been read; with `stop` nothing more is wanted. */
+/** Grants credit for everything read up to `upTo`; `stop` cancels the stream. */
 type Credit = { id: string; upTo?: number; stop?: true };
 
 export class DataStreams {
@@ -55,7 +55,7 @@ export class DataStreams {
     return writer;
   }
 
-  /** Returns false for a packet that is no part of a stream. */
+  /** Returns false for a packet that does not belong to a stream. */
   receive({ from = "", user, header, chunk, trailer }: DataPacket): boolean {
     if (header) this.#begin(from, header);
     else if (chunk) this.#reader(from, chunk.streamId)?.receive(chunk.index ?? 0, chunk.content ?? new Uint8Array());
@@ -71,12 +71,12 @@ export class DataStreams {
       if (from === identity) reader.abort("The sender has left.");
   }
 
-  /** A reader is behind now, or no longer. */
+  /** Called when readers have fallen behind or caught up. */
   readersChanged(): void {
     for (const writer of this.#writers.values()) writer.changed();
   }
 
-  /** The session has ended, and packets with it. */
+  /** The session has ended, so no more packets of its streams will arrive. */
   reset(): void {
     const message = "The session has ended.";
     for (const { reader } of [...this.#readers.values()]) reader.abort(message);
@@ -107,7 +107,7 @@ export class DataStreams {
       .catch(this.#deps.onError);
   }
 
-  /** Another participant cannot add to the stream. */
+  /** Only packets of the stream's own sender are added to it. */
   #reader(from: string, streamId = ""): StreamReader | undefined {
     return this.#readers.get(keyOf(from, streamId))?.reader;
   }

@@ -1,6 +1,6 @@
-/** What was sent reliably and what was received, of one session across its connections. */
+/** The reliable messages of one session across its connections: those sent, and the number of the last one received. */
 
-/** The server keeps twice as many for a sender that is over its budget. */
+/** For a sender that is over its budget, the server keeps twice as many. */
 const MAX_MESSAGES = 400;
 const MAX_BYTES = 512 * 1024;
 

@@ -24,10 +24,10 @@ const MAX_DATA_BYTES = 15_360;
 export class RequestError extends Error {
   /** LiveKit's code: 1400 unknown method, 1401 not in the room, 1502 no answer in time, 1503 left meanwhile … */
   readonly code: number;
-  /** What the handler has added, at most 15 KB. */
+  /** What the handler has added, at most 15 KB of text. */
   readonly data: string | undefined;
 
-  /** `code` is a code of the application, and `data` what the caller may need beside the message. */
+  /** `code` is defined by the application, and `data` is what the caller may need besides the message. */
   constructor(code: number, message: string, data?: string) {
     super(truncate(message, MAX_MESSAGE_BYTES));
     this.name = "RequestError";
@@ -36,7 +36,7 @@ export class RequestError extends Error {
   }
 }
 
-/** Answers requests; what it throws reaches the caller as an error. */
+/** Answers requests. An error that it throws reaches the caller. */
 export type RequestHandler = (payload: string, from: string) => string | Promise<string>;
 
 /** Options for `room.request`. */
@@ -63,7 +63,7 @@ export const DEFAULT_TIMEOUT_MS = 15_000;
 export const ACK_TIMEOUT_MS = 7_000;
 /** A response that comes sooner saves the acknowledgement, which is a third of the packets. */
 const LATE_ACK_MS = 1_000;
-/** Requests that are being handled for others; further ones fail. */
+/** The limit of requests that are handled at the same time; further ones fail. */
 const MAX_RUNNING = 5_000;
 
 const REQUEST_TOPIC = "lk.rpc_request";
@@ -133,7 +133,7 @@ export class Requests {
     return response;
   }
 
-  /** Returns false for a packet that belongs to no request. */
+  /** Returns false for a packet that does not belong to a request. */
   receive({ from = "", request, requestAck, response }: DataPacket): boolean {
     if (request) void this.#handlePacket(request, from);
     else if (requestAck) this.#pendingOf(requestAck.id, from)?.acknowledged();
@@ -148,7 +148,7 @@ export class Requests {
     for (const [id, { to }] of [...this.#pending]) if (to === identity) this.#settle(id, to, failure(1503));
   }
 
-  /** The session has ended. */
+  /** The session has ended, so open requests fail. */
   reset(): void {
     for (const [id, { to }] of [...this.#pending]) this.#settle(id, to, failure(1505));
   }
@@ -208,7 +208,7 @@ export class Requests {
   #respond(id: string, to: string, result: string | RequestError): void {
     const send = (response: DataPacket["response"]) => this.#deps.send({ response, to: [to] });
     const size = typeof result === "string" ? bytesOf(result) : 0;
-    // The server, which is no participant, takes packets only.
+    // The server is not a participant and accepts packets only, not streams.
     const limit = this.#deps.present().includes(to) ? MAX_PAYLOAD_BYTES : MAX_PACKET_PAYLOAD_BYTES;
     if (size > limit) this.#respond(id, to, failure(1504));
     else if (typeof result !== "string") {
@@ -225,7 +225,7 @@ export class Requests {
     await writer.close();
   }
 
-  /** Only the participant that was asked can answer. */
+  /** Only the participant that was asked may answer. */
   #pendingOf(id: string | undefined, from: string): Pending | undefined {
     const pending = this.#pending.get(id ?? "");
     return pending?.to === from ? pending : undefined;
@@ -245,14 +245,14 @@ export const errorOf = ({ code = 1500, message = "", data }: RpcFailure) =>
 
 const bytesOf = (text: string) => new TextEncoder().encode(text).length;
 
-/** The largest beginning of so many bytes that divides no character. */
+/** The longest beginning of the text that has at most `maxBytes` bytes and only whole characters. */
 function truncate(text: string, maxBytes: number): string {
   const bytes = new TextEncoder().encode(text);
   if (bytes.length <= maxBytes) return text;
   return new TextDecoder().decode(bytes.subarray(0, maxBytes), { stream: true });
 }
 
-/** Null for a stream that is longer. */
+/** Returns null if the stream is longer. */
 async function textWithin(reader: StreamReader, maxBytes: number): Promise<string | null> {
   let [text, size] = ["", 0];
   const decoder = new TextDecoder();

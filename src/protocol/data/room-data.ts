@@ -80,7 +80,7 @@ export class RoomData {
     this.requests = new Requests({ send, streams: this.streams, present, newId, onError });
   }
 
-  /** Opens the channels of a new connection; what was sent on an earlier one of the session continues. */
+  /** Opens the channels of a new connection. Data sent on an earlier connection of the session continues. */
   connect(transport: DataTransport): void {
     const { sendBySocket, fail, encryption } = this.#deps;
     this.#channels = new DataChannels({
@@ -90,7 +90,7 @@ export class RoomData {
     this.#proceed();
   }
 
-  /** The connection's channels are in use. */
+  /** Whether a connection with channels is in use. */
   get isConnected(): boolean {
     return this.#channels !== null && !this.#channels.isEnded;
   }
@@ -157,7 +157,7 @@ export class RoomData {
     this.requests.left(identity);
   }
 
-  /** Delivers a message that came by the socket, which never carries encrypted ones. */
+  /** Delivers a message that arrived on the RTC socket, which never carries encrypted messages. */
   receiveFromSocket(from: string | null, topic: string | undefined, payload: string): void {
     const packet = { from: from ?? "", user: { topic, payload: bytesOf(payload) } };
     if (this.#deps.encryption) this.#deps.encryption.open(packet, (opened) => this.#receive(opened));
@@ -182,7 +182,7 @@ export class RoomData {
     if (user) this.#deliver(from || null, user.topic, user.payload ?? new Uint8Array());
   }
 
-  /** Sends reliably and in order, also across connections of the session. */
+  /** Sends reliably and in order, also across the session's connections. */
   #send(packet: DataPacket): Promise<void> {
     const buffer = this.#buffer;
     const sent = buffer.lastSend.then(() => this.#sendNext(packet, buffer));

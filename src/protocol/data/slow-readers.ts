@@ -1,14 +1,14 @@
-/** The server reports a reader that has more than a megabyte to receive, and again below this. */
+/** The server reports a reader for which more than a megabyte waits, and reports it again below this size. */
 const CAUGHT_UP_BYTES = 256 * 1024;
-/** A reader that takes nothing for this long is not waited for any more; the server drops what it does not take. */
+/** After this time, senders no longer wait for a reader that takes nothing, and the server drops what the reader does not take. */
 const PATIENCE_MS = 30_000;
 
-/** The participants that have not received all reliable data yet, as the server reports them: new messages wait for them. */
+/** The participants who have not yet received all reliable data, as reported by the server. New messages wait for them. */
 export class SlowReaders {
   readonly #since = new Map<string, number>();
   readonly #waiting = new Set<() => void>();
 
-  /** Takes the push `data.behind`; 0 bytes are also those of a participant that has left. */
+  /** Handles the push `data.behind`. For a participant that has left, 0 bytes are reported. */
   update(identity: string, bytes: number): void {
     if (bytes > CAUGHT_UP_BYTES) this.#since.set(identity, Date.now());
     else if (this.#since.delete(identity)) this.#wake();

@@ -1,7 +1,7 @@
 import { concat } from "../media/protobuf.ts";
 import type { StreamHeader } from "./data-packet.ts";
 
-/** A stream grants its sender credit for this much at a time. */
+/** A stream grants its sender credit in steps of this size. */
 const CREDIT_BYTES = 256 * 1024;
 /** A sender that does not support credit may send this much before it is read. */
 const MAX_UNREAD_BYTES = 16 * 1024 * 1024;
@@ -9,9 +9,9 @@ const MAX_UNREAD_BYTES = 16 * 1024 * 1024;
 export type StreamFailure = "STREAM_INCOMPLETE" | "STREAM_ABORTED" | "STREAM_UNREAD";
 
 type ReaderDeps = {
-  /** Tells the sender that all up to there has been read. */
+  /** Tells the sender that everything up to this position has been read. */
   grant(upTo: number): void;
-  /** Called when nothing more is wanted, or expected. */
+  /** Called when nothing more is wanted or expected. */
   ended(isCancelled: boolean): void;
   fail(code: StreamFailure, message: string): Error;
 };
@@ -98,7 +98,7 @@ export class StreamReader implements AsyncIterable<Uint8Array> {
     return new Blob([await this.bytes()], { type: this.mimeType });
   }
 
-  /** Wants nothing more; the sender stops sending to this participant. */
+  /** Cancels the stream: the sender stops sending it to this participant. */
   cancel(): void {
     if (this.#isComplete || this.#error) return;
     this.#unread = [];
@@ -134,7 +134,7 @@ export class StreamReader implements AsyncIterable<Uint8Array> {
     this.#wake();
   }
 
-  /** @internal The sender is gone, or this participant was. */
+  /** @internal The sender has left, or this participant has. */
   abort(message: string): void {
     if (!this.#isComplete && !this.#error) this.#end("STREAM_ABORTED", message);
   }

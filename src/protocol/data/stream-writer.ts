@@ -1,10 +1,13 @@
 import type { DataPacket } from "./data-packet.ts";
 
-/** The largest piece that LiveKit's clients expect in a packet. */
+/** The largest piece that LiveKit's clients expect in one packet. */
 const CHUNK_BYTES = 15_000;
-/** How far the sending may be ahead of the slowest reader; with twice as much at the server, other messages would wait too. */
+/**
+ * How far the sender may be ahead of the slowest reader. With twice as much waiting at the server, other messages would have to
+ * wait too.
+ */
 const MAX_UNCREDITED_BYTES = 512 * 1_024;
-/** A reader that grants nothing for so long is left out. */
+/** A reader that grants no credit for this long is left out. */
 const PATIENCE_MS = 30_000;
 
 /** Options for `room.streamText` and `room.streamBytes`. */
@@ -26,9 +29,9 @@ export type StreamOptions = {
 type WriterDeps = {
   send(packet: DataPacket): Promise<void>;
   waitForSpace(): Promise<void>;
-  /** The identities in the room. */
+  /** The identities of the other participants in the room. */
   present(): readonly string[];
-  /** Whether much of this participant's data waits for that reader at the server. */
+  /** Whether the server holds much of this participant's data for that reader. */
   isBehind(identity: string): boolean;
   /** Called when a reader is left out because it is too slow. */
   leftOut(identity: string): void;
@@ -109,7 +112,7 @@ export class StreamWriter {
 
   /** @internal */
   credited(identity: string, upTo: number): void {
-    // Neither a stranger nor a reader that was left out can hold the stream up.
+    // A stranger, or a reader that was left out, must not be able to hold up the stream.
     if (!(this.#to?.includes(identity) ?? this.#deps.present().includes(identity))) return;
     const known = this.#readers.get(identity)?.upTo ?? 0;
     this.#readers.set(identity, { upTo: Math.max(known, upTo), atMs: Date.now() });
@@ -208,7 +211,7 @@ export class StreamWriter {
   }
 }
 
-/** The last position up to `end` that does not divide a UTF-8 character. */
+/** The last position up to `end` that does not split a UTF-8 character. */
 function endOfCharacters(bytes: Uint8Array, end: number): number {
   let at = Math.min(end, bytes.length);
   while (at < bytes.length && ((bytes[at] ?? 0) & 0xc0) === 0x80) at--;

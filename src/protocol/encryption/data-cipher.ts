@@ -1,4 +1,4 @@
-/** Encrypts the data that participants send each other, in the packets of LiveKit's clients. */
+/** Encrypts the data between participants, in the packet format of LiveKit's clients. */
 import {
   type DataPacket,
   type EncryptedContent,
@@ -9,7 +9,7 @@ import {
   write,
 } from "../data/data-packet.ts";
 
-/** What is inside an encrypted packet; its fields have other numbers than those of a packet. */
+/** The content of an encrypted packet, whose fields have other numbers than those of a packet. */
 const CONTENT: Fields = {
   user: [1, PACKET.user[1]],
   request: [4, PACKET.request[1]],
@@ -22,15 +22,15 @@ const CONTENT: Fields = {
 
 export const encodeContent = (content: PacketContent): Uint8Array<ArrayBuffer> => write(CONTENT, content);
 
-/** Returns null for bytes that are no content. */
+/** Returns null for malformed content. */
 export const decodeContent = (data: Uint8Array): PacketContent | null => read(CONTENT, data);
 
-/** The messages of this topic agree on keys, so they are encrypted in a way of their own. */
+/** Messages of this topic carry the key agreement, which encrypts them itself. */
 export const KEY_TOPIC = "stoa.e2ee";
 const REPORT_EVERY_MS = 1_000;
 const decoder = new TextDecoder();
 
-/** A participant's message that was not delivered: it was not encrypted, or its key is missing. */
+/** Why a participant's message was not delivered: it was not encrypted, or its key is missing. */
 type UnreadableReason = "not_encrypted" | "undecryptable";
 
 export type DataKeys = {
@@ -40,24 +40,27 @@ export type DataKeys = {
   decryptData(identity: string, content: EncryptedContent): Promise<Uint8Array | null>;
 };
 
-/** Encrypts the packets of one participant's room, and opens those of the others. */
+/** Encrypts the packets that one participant sends in a room, and decrypts those of the others. */
 export class DataCipher {
   readonly #keys: DataKeys;
-  /** The last encrypted packet of each participant: packets keep their order, and none waits for the key of another one. */
+  /**
+   * The last encrypted packet of each participant: packets of one sender stay in order, and do not wait for the key of another
+   * sender.
+   */
   readonly #opened = new Map<string, Promise<void>>();
-  /** Messages that could not be read since they were last reported, by sender and reason. */
+  /** The messages that could not be read since the last report, by sender and reason. */
   readonly #unread = new Map<string, { messages: number; reportedAt: number }>();
 
   /** Called at most once a second for each participant and reason. */
   onUnreadable: (identity: string, reason: UnreadableReason, messages: number) => void = () => {};
-  /** Called with the messages of `KEY_TOPIC`, which the application does not get. */
+  /** Called with messages of `KEY_TOPIC`, which the application does not receive. */
   onKeyMessage: (from: string, message: string) => void = () => {};
 
   constructor(keys: DataKeys) {
     this.#keys = keys;
   }
 
-  /** The packet as others may see it: its receivers, and the rest encrypted. Null without a key. */
+  /** The packet in encrypted form, with only its receivers readable. Null without a key. */
   async seal(packet: DataPacket): Promise<DataPacket | null> {
     if (packet.user?.topic === KEY_TOPIC) return packet;
     const { to, ...content } = packet;
@@ -65,7 +68,7 @@ export class DataCipher {
     return encrypted && { ...(to && { to }), encrypted };
   }
 
-  /** Delivers a packet. What participants have not encrypted is left out, because the server could have written it. */
+  /** Delivers a packet. Unencrypted packets of participants are dropped, because the server could have written them. */
   open(packet: DataPacket, deliver: (packet: DataPacket) => void): void {
     const { from = "", encrypted, user } = packet;
     if (encrypted) {

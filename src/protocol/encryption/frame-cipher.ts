@@ -4,12 +4,12 @@ import { type KeyRing, tryRatchets } from "./key-ring.ts";
 
 export type Frame = { codec: FrameCodec; bytes: Uint8Array<ArrayBuffer>; isKeyframe: boolean };
 
-/** Why a frame could not be decrypted: it was never encrypted, its key is unknown, or the known key is another one. */
+/** Why a frame could not be decrypted: it was not encrypted, its key is unknown, or the known key does not fit. */
 export type DecryptFailure = "not-encrypted" | "unknown-key" | "wrong-key";
 
-/** Encrypts a frame with the sender's current key; null for a frame that must not leave, because it would be readable. */
+/** Encrypts a frame with the sender's current key. Returns null for a frame that must not be sent, because it would be readable. */
 export async function encryptFrame(ring: KeyRing, frame: Frame): Promise<Uint8Array<ArrayBuffer> | null> {
-  // An empty frame is silence without any content.
+  // An empty frame stands for silence and has no content to encrypt.
   if (frame.bytes.length === 0) return frame.bytes;
   const keyIndex = ring.current;
   const key = ring.get(keyIndex);
@@ -23,7 +23,7 @@ export async function encryptFrame(ring: KeyRing, frame: Frame): Promise<Uint8Ar
   return joinEncryptedFrame(frame.codec, { clear, body, iv, keyIndex });
 }
 
-/** Decrypts a frame, following a sender that has ratcheted its key up to `ratchets` times. */
+/** Decrypts a frame. If the sender has ratcheted its key, up to `ratchets` times, the receiver's key follows. */
 export async function decryptFrame(
   ring: KeyRing,
   frame: Frame,

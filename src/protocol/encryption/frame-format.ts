@@ -13,10 +13,10 @@ export const IV_BYTES = 12;
 const TRAILER_BYTES = IV_BYTES + 2;
 const TAG_BYTES = 16;
 
-/** The codecs whose frames have a known layout. */
+/** The codecs whose frames have a defined layout. */
 export type FrameCodec = "opus" | "VP8" | "VP9" | "H264" | "AV1";
 
-/** The parts of a frame before encryption; `frame` differs from the encoder's frame where parts of it are left out. */
+/** The parts of a frame before encryption. `frame` may lack parts of the encoder's frame that are not sent. */
 type PlainFrame = { frame: Uint8Array; clearBytes: number };
 /** An encrypted frame in its parts; `body` is the ciphertext with its tag. */
 type EncryptedFrame = { clear: Uint8Array; body: Uint8Array; iv: Uint8Array; keyIndex: number };
@@ -85,7 +85,7 @@ function secretBytes(codec: FrameCodec, secret: Uint8Array): Uint8Array | null {
 
 const SLICE_UNITS = [1, 5];
 
-/** Everything up to the header of the first slice and one byte of it: parameter sets stay readable. */
+/** The clear part ends one byte after the header of the first slice, so that parameter sets stay readable. */
 function h264ClearBytes(frame: Uint8Array): number | null {
   for (let at = 0; at + 3 < frame.length; at++) {
     if (frame[at] !== 0 || frame[at + 1] !== 0 || frame[at + 2] !== 1) continue;
@@ -129,7 +129,7 @@ export function unescapeStartCodes(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
 
 const TEMPORAL_DELIMITER = 2;
 const FRAME_UNITS = [3, 4, 6, 7];
-/** A unit of type frame with a size. */
+/** The header byte of an OBU of type frame that has a size. */
 const AV1_SECRET_HEADER = 0x32;
 
 type Av1Unit = { type: number; at: number; payloadAt: number; end: number; isFrame: boolean };

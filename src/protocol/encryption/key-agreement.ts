@@ -1,19 +1,23 @@
 /**
- * Keys on which the participants of a room agree by themselves. Each has a pair of ECDH keys, whose public half the server
- * passes on, draws its own frame keys, and sends them to each other participant under the secret that only the two share.
+ * Keys on which the participants of a room agree among themselves. Each participant has an ECDH key pair, whose public half the
+ * server passes on. Each makes its own frame keys, and sends them to every other participant, encrypted with the secret that only
+ * those two share.
  */
 import { KEY_RING_SIZE, KeyProvider } from "./key-provider.ts";
 import { importMaterial, nextMaterial } from "./key-ring.ts";
 
 /** The attribute of a participant's public key, which the server sets from `room.join`. */
 export const PUBLIC_KEY_ATTRIBUTE = "stoa.key";
-/** Participants do not all change their keys in the same moment, and changes close to each other need one key only. */
+/**
+ * A random delay, so that participants do not all change their keys at the same moment and changes close to each other need only
+ * one key.
+ */
 const JITTER_MS = 200;
-/** A new key is used when all others have it, or after this time. */
+/** A new key is used once all others have it, or after this time at the latest. */
 const ANSWERS_WITHIN_MS = 750;
-/** Frames under a former key may be under way for so long. */
+/** How long frames encrypted with a former key may still be under way. */
 const FORMER_KEY_MS = 5_000;
-/** Receivers follow eight ratchets; a key that was ratcheted more often is replaced. */
+/** Receivers follow at most eight ratchets, so a key that was ratcheted this often is replaced. */
 const MAX_RATCHETS = 6;
 /** The number of keys that fit into one message. */
 const RECEIVERS_PER_MESSAGE = 100;
@@ -24,7 +28,7 @@ const IV_BYTES = 12;
 /** A participant with whom keys are exchanged. */
 type Peer = {
   publicKey: string;
-  /** Encrypts the frame keys between the two; null if the public key is invalid. */
+  /** Encrypts frame keys between the two; null if the public key is invalid. */
   wrapping: Promise<CryptoKey | null>;
   /** The epoch of the last key that the participant sent. */
   epoch: number;
@@ -50,22 +54,22 @@ export class KeyAgreement {
   readonly #privateKey: CryptoKey;
   readonly #wait: typeof wait;
   readonly #peers = new Map<string, Peer>();
-  /** The last message of participants whose public key has not arrived yet. */
+  /** The last message of each participant whose public key has not arrived yet. */
   readonly #early = new Map<string, string>();
-  /** The keys of others that are held, by identity and index; a former one is true and will be removed. */
+  /** The keys that are held of others, by identity and index. A former key will be removed. */
   readonly #held = new Map<string, Map<number, { isFormer: boolean }>>();
   #channel: AgreementChannel | null = null;
   #identity = "";
   #epoch = -1;
   #secret = new Uint8Array(KEY_BYTES);
   #ratchets = 0;
-  /** Someone has left who knows the key. */
+  /** Someone who knows the key has left. */
   #isStale = true;
   #newcomers = new Set<string>();
   #isRunning = false;
   #unanswered = new Set<string>();
   #onAnswered: () => void = () => {};
-  /** Messages are handled one after another. */
+  /** The end of the queue: messages are handled one after another. */
   #handled: Promise<void> = Promise.resolve();
   #members = "";
 
@@ -75,7 +79,7 @@ export class KeyAgreement {
     this.#wait = waiting;
   }
 
-  /** With the pair of a test vector, else with a new one. */
+  /** Uses the given key pair, for test vectors, or creates one. */
   static async create(pair?: CryptoKeyPair, waiting = wait): Promise<KeyAgreement> {
     const own = pair ?? (await crypto.subtle.generateKey(CURVE, false, ["deriveBits"]));
     const raw = await crypto.subtle.exportKey("raw", own.publicKey);
@@ -87,7 +91,10 @@ export class KeyAgreement {
     this.#channel = channel;
   }
 
-  /** Called for each new session, before its participants are known: the others have seen this participant leave, and need a key again. */
+  /**
+   * Called for each new session, before its participants are known. The others saw this participant leave, so they need a key
+   * again.
+   */
   joined(identity: string): void {
     this.#identity = identity;
     this.#isStale = true;
@@ -171,7 +178,7 @@ export class KeyAgreement {
     this.provider.activate(this.#identity, index);
   }
 
-  /** Newcomers cannot read what was said before they came; all others compute the ratcheted key themselves. */
+  /** Newcomers cannot read what was sent before they joined; all others compute the ratcheted key themselves. */
   async #ratchetKey(): Promise<void> {
     const newcomers = [...this.#newcomers];
     this.#newcomers.clear();
@@ -194,7 +201,7 @@ export class KeyAgreement {
   }
 
   async #send(to: string[], message: KeyMessage | Answer): Promise<void> {
-    // A session that ends meanwhile distributes a new key after the next join.
+    // If the session ends meanwhile, a new key is distributed after the next join.
     if (to.length > 0) await this.#channel?.send(to, JSON.stringify(message)).catch(() => {});
   }
 
@@ -210,7 +217,7 @@ export class KeyAgreement {
       if (this.#unanswered.size === 0) this.#onAnswered();
     }
     const wrapped = keys?.[this.#identity];
-    // A key of an earlier epoch is one that somebody who has left may know.
+    // Someone who has left may know a key of an earlier epoch.
     if (wrapped === undefined || !Number.isSafeInteger(epoch) || epoch === undefined || epoch < peer.epoch) return;
     const wrapping = await peer.wrapping;
     if (!wrapping) return;
@@ -263,7 +270,7 @@ const CURVE = { name: "ECDH", namedCurve: "P-256" };
 const utf8 = (text: string) => new TextEncoder().encode(text);
 const INFO = utf8("stoa.e2ee 1");
 
-/** A wrapped key counts for this sender, this receiver and this epoch only. */
+/** A wrapped key is valid only for this sender, this receiver and this epoch. */
 const context = (from: string, to: string, epoch: number) => utf8(JSON.stringify([from, to, epoch]));
 
 const listed = (members: [identity: string, publicKey: string][]) =>
@@ -272,7 +279,7 @@ const listed = (members: [identity: string, publicKey: string][]) =>
 const GROUPS = 6;
 const GROUP_BYTES = 5;
 
-/** Six groups of five digits that participants compare by voice; they differ if someone was given another public key. */
+/** Six groups of five digits that participants compare by voice. The digits differ if someone was given a false public key. */
 async function safetyNumberOf(members: string): Promise<string> {
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", utf8(members)));
   return Array.from({ length: GROUPS }, (_, group) => {

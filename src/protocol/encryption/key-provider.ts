@@ -1,7 +1,7 @@
 /** What a key is made from: a passphrase, or random bytes that an application distributes. */
 export type KeyMaterial = string | Uint8Array<ArrayBuffer>;
 
-/** Key indices wrap at this number, so that a receiver can hold former keys for frames that are under way. */
+/** Key indices wrap at this number. Receivers hold several keys, because frames under former keys may still be under way. */
 export const KEY_RING_SIZE = 16;
 
 export type ProvidedKey = { identity: string | null; material: KeyMaterial; index: number };

@@ -4,13 +4,13 @@ import { KEY_RING_SIZE, type KeyMaterial } from "./key-provider.ts";
 const SALT = new TextEncoder().encode("LKFrameEncryptionKey");
 const PASSPHRASE_ROUNDS = 100_000;
 const RATCHET_BITS = 256;
-/** After a search that has found no key: each costs as much as forty frames, and nonsense would cause one for every frame. */
+/** The interval between failed searches: each costs as much as forty frames, and invalid frames would cause one search each. */
 const SEARCH_EVERY_MS = 100;
 
-/** A `CryptoKey`, which is no type for bots that are compiled without those of a browser. */
+/** The type `CryptoKey`, which does not exist in bots compiled without the browser's types. */
 type Key = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
 
-/** Key material that a browser can derive keys from, without giving its bytes away. */
+/** Imports key material from which the browser can derive keys, without exposing its bytes. */
 export async function importMaterial(material: KeyMaterial): Promise<Key> {
   const [bytes, algorithm] =
     typeof material === "string" ? [new TextEncoder().encode(material), "PBKDF2"] : [material, "HKDF"];
@@ -30,13 +30,13 @@ export function deriveFrameKey(material: Key, extractable = false): Promise<Key>
   ]);
 }
 
-/** The material after this one, from which this one cannot be computed. */
+/** The next key material, from which the given one cannot be computed. */
 export async function ratchet(material: Key): Promise<Key> {
   const bits = await nextMaterial(material);
   return crypto.subtle.importKey("raw", bits, material.algorithm.name, false, ["deriveBits", "deriveKey"]);
 }
 
-/** The bytes of the material after this one, for those who have to pass them on. */
+/** The bytes of the next key material, for participants who have to pass them on. */
 export async function nextMaterial(material: Key): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await crypto.subtle.deriveBits(derivation(material), material, RATCHET_BITS));
 }
@@ -44,7 +44,7 @@ export async function nextMaterial(material: Key): Promise<Uint8Array<ArrayBuffe
 type FrameKey = {
   material: Key;
   key: Key;
-  /** The key before the sender ratcheted it: frames under it may still be under way. */
+  /** The key from before the sender's last ratchet: frames under it may still be under way. */
   former: Key | null;
   nextIv(): Uint8Array<ArrayBuffer>;
 };
@@ -54,7 +54,7 @@ export class KeyRing {
   readonly #keys = new Map<number, FrameKey>();
   /** The index that this sender encrypts with. */
   current = 0;
-  /** When a search among ratchets has found no key that fits. */
+  /** When a search among ratcheted keys last failed. */
   lostAtMs = Number.NEGATIVE_INFINITY;
 
   async set(index: number, material: Key, former: Key | null = null): Promise<void> {
@@ -85,8 +85,8 @@ function ivSequence(): () => Uint8Array<ArrayBuffer> {
 }
 
 /**
- * Opens something with the key of this index. If it does not fit, it is ratcheted up to `ratchets` times, because the
- * sender may have done so; the key that fits replaces the former one. Null if none fits.
+ * Decrypts with the key of this index. If it does not fit, it is ratcheted up to `ratchets` times, because the sender may have done
+ * the same, and the key that fits replaces the former one. Returns null if none fits.
  */
 export async function tryRatchets<T extends object>(
   ring: KeyRing,

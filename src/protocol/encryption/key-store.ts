@@ -4,9 +4,9 @@ import { IV_BYTES } from "./frame-format.ts";
 import type { ProvidedKey } from "./key-provider.ts";
 import { importMaterial, KeyRing, tryRatchets } from "./key-ring.ts";
 
-/** A participant may have ratcheted its own key so often; a key shared by all is never ratcheted. */
+/** The number of ratchets that receivers follow for a participant's own key. A key shared by all is never ratcheted. */
 const RATCHETS = 8;
-/** How long frames and data that came before their key are held. */
+/** How long frames and data that arrive before their key are held. */
 const KEY_WAIT_MS = 1_000;
 /** AES-GCM, the only type of encryption that LiveKit's clients know. */
 const GCM = 1;
@@ -14,22 +14,22 @@ const GCM = 1;
 export type KeyCommand =
   /** A key of one participant, or of all if `identity` is null. */
   | ({ type: "key" } & ProvidedKey)
-  /** Without an index, all keys of the participant. */
+  /** Without an index, removes all keys of the participant. */
   | { type: "removeKey"; identity: string; index: number | null }
-  /** The index of the key that this participant encrypts with, and whose keys those are. */
+  /** The index of the key that this participant encrypts with, and whose key it is. */
   | { type: "encryptWith"; identity: string | null; index: number };
 
-/** The keys that one participant has, and what is encrypted and decrypted with them. */
+/** The keys that one participant knows, and the encryption and decryption with them. */
 export class KeyStore {
   readonly #rings = new Map<string | null, KeyRing>();
   readonly #waiting = new Set<() => void>();
-  /** Participants whose key did not arrive in time: what they send next does not wait again. */
+  /** Participants whose key did not arrive in time. Their next frames do not wait again. */
   readonly #late = new Set<string>();
-  /** The participant whose keys are used for encrypting; null while that is the key shared by all. */
+  /** The participant whose keys are used for encryption; null while that is the key shared by all. */
   #own: string | null = null;
-  /** Commands are applied one after another, although keys are imported asynchronously. */
+  /** The end of the queue: commands are applied one after another, although importing a key is asynchronous. */
   #applied: Promise<void> = Promise.resolve();
-  /** Commands that are not applied yet. */
+  /** The number of commands that are not applied yet. */
   #pending = 0;
 
   apply(command: KeyCommand): Promise<void> {
@@ -47,7 +47,10 @@ export class KeyStore {
     return encryptFrame(this.#ringOf(this.#own), frame);
   }
 
-  /** Waits for a key that is under way, but only once until something of the participant could be decrypted. */
+  /**
+   * Waits for a key that may be under way. After a failed wait it does not wait again until something of that participant could be
+   * decrypted.
+   */
   async decrypt(identity: string, frame: Frame): Promise<Uint8Array<ArrayBuffer> | DecryptFailure> {
     const attempt = () => {
       const { ring, ratchets } = this.#opening(identity);
@@ -55,7 +58,7 @@ export class KeyStore {
     };
     const isKeyless = (outcome: unknown) => outcome === "wrong-key" || outcome === "unknown-key";
     let result = await attempt();
-    // The key may be on its way: it takes 100,000 rounds to derive from a passphrase, which is seconds on a busy machine.
+    // The key may still be derived: a passphrase takes 100,000 rounds, which are seconds on a busy machine.
     if (isKeyless(result) && this.#pending > 0) {
       await this.#applied;
       result = await attempt();
@@ -120,7 +123,7 @@ export class KeyStore {
     }
   }
 
-  /** Resolves when a key arrives, or has not come in time. */
+  /** Resolves when a key arrives, or when the time is over. */
   #keyArrival(withinMs: number): Promise<void> {
     return new Promise((resolve) => {
       const proceed = () => {

@@ -1,13 +1,13 @@
 import type { KeyProvider } from "./key-provider.ts";
 import type { KeyCommand } from "./key-store.ts";
 
-/** Whether a participant's tracks can be decrypted: no key has come, or the one that has come does not fit. */
+/** Whether a participant's tracks can be decrypted: no key has arrived, or the key that arrived does not fit. */
 export type Decryption = "ok" | "missing-key" | "failed";
 
-/** So many frames in a row that cannot be decrypted mean that the key is another one, not that a frame was damaged. */
+/** After this many consecutive failures the key is considered wrong, rather than single frames damaged. */
 export const MAX_FAILED_FRAMES = 10;
 
-/** Passes the keys of a provider on to where frames are encrypted, and knows who can be decrypted with them. */
+/** Passes a provider's keys on to where frames are encrypted, and tracks whose frames can be decrypted. */
 export class RoomKeys {
   readonly #provider: KeyProvider;
   readonly #apply: (command: KeyCommand) => void;

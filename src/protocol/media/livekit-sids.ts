@@ -16,7 +16,7 @@ export const newTrackId = () => `${TRACK_PREFIX}${crypto.randomUUID()}`;
 const UUID = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/;
 const SHORT = /^[\w-]{22}$/;
 
-/** A UUID in 22 characters instead of 36; other ids are unchanged. */
+/** A UUID in 22 characters instead of 36. Other ids are not changed. */
 function shorten(id: string): string {
   return UUID.test(id) ? Buffer.from(id.replaceAll("-", ""), "hex").toString("base64url") : id;
 }

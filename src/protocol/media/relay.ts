@@ -1,4 +1,4 @@
-/** How media nodes, and the workers of one, share a room: links between them, and the tracks and data that cross these. */
+/** How media nodes, or the workers of one node, share a room: links between them, and the tracks and data that cross the links. */
 import { type Static, Type } from "@sinclair/typebox";
 import { LINK_STATES } from "../enums.ts";
 import { literals } from "../literals.ts";
@@ -12,17 +12,17 @@ const PayloadType = Type.Integer({ minimum: 0, maximum: 127 });
 const MAX_RECIPIENTS = 100_000;
 const MAX_CODECS = 32;
 const MAX_LAYERS = 3;
-/** A message in base64, with what its packet adds. */
+/** The maximum length of a message in base64, with the fields of its packet. */
 const PACKET_CHARACTERS = 4 * DATA_FRAME_MAX_BYTES;
 
 export type LinkRef = { linkId: string };
 export type SharedRoom = LinkRef & { roomId: string };
 export type RelayedTrackRef = SharedRoom & { trackId: string };
 
-/** Where links to the other nodes of a room end: at one worker of each node. */
+/** The worker at which the links of a room to other nodes end; there is one on each node. */
 export const LinkPoint = Type.Object({
   worker: Type.Integer({ minimum: 0, maximum: 1_023 }),
-  /** X25519, as a JWK has it. */
+  /** An X25519 public key, in the form of a JWK. */
   publicKey: Type.String({ pattern: "^[A-Za-z0-9_-]{43}$" }),
   addresses: Type.Array(Type.String({ pattern: "^[0-9A-Fa-f.:]{2,45}$" }), { minItems: 1, maxItems: 64 }),
   port: Type.Integer({ minimum: 1, maximum: 65_535 }),
@@ -34,7 +34,7 @@ export type LinkCredentials = { ufrag: string; pwd: string };
 
 export type OpenNodeLink = LinkRef & {
   worker: number;
-  /** The keys of the two directions differ, and each end has to know which is its own. */
+  /** Each direction has its own key, and this tells an end which one it sends with. */
   isFirst: boolean;
   credentials: LinkCredentials;
   peer: Pick<LinkPoint, "publicKey" | "addresses" | "port"> & { credentials: LinkCredentials };
@@ -43,13 +43,13 @@ export type OpenNodeLink = LinkRef & {
 export const LinkState = literals(LINK_STATES);
 export type LinkState = Static<typeof LinkState>;
 
-/** What one end says of a link. */
+/** The condition of a link, as one end reports it. */
 export type LinkCondition = {
   state: LinkState;
   rttMs: number | null;
-  /** Of the packets to this end, whatever was sent again and arrived then; null without any, absent from nodes of an older version. */
+  /** The loss of packets to this end before retransmission; null if there were none, absent from nodes of an older version. */
   lossPercent?: number | null;
-  /** What the link carries from this end; null while it carries all that is wanted. */
+  /** The bitrate to which this end limits itself; null while the link carries everything that is wanted. */
   limitBps?: number | null;
 };
 
@@ -82,7 +82,7 @@ export const RelayedTrack = Type.Object({
   encryption: Type.Optional(TrackEncryption),
   muted: Type.Boolean(),
   codecs: Type.Array(RelayedCodec, { maxItems: MAX_CODECS }),
-  /** The payload type of the codec that is sent now. */
+  /** The payload type of the codec in use. */
   payloadType: PayloadType,
   layers: Type.Array(RelayedLayer, { minItems: 1, maxItems: MAX_LAYERS }),
 });
@@ -95,7 +95,7 @@ export const RelayedData = Type.Object({
   roomId: Id,
   from: Type.Union([Identity, Type.Null()]),
   kind: literals(["reliable", "lossy"]),
-  /** The message as a frame; null when it is not text. */
+  /** The message as a JSON frame; null if the payload is not text. */
   delivery: Type.Union([
     Type.Object({
       from: Type.Union([Identity, Type.Null()]),
@@ -113,7 +113,7 @@ export const RelayedData = Type.Object({
 });
 export type RelayedData = Static<typeof RelayedData>;
 
-/** An end of a link, as a node reports it to a control plane that has just started. */
+/** A link in the form in which a node reports its end to a control plane that has just started. */
 export const OpenedLink = Type.Object({
   linkId: Id,
   worker: Type.Integer({ minimum: 0, maximum: 1_023 }),
@@ -128,13 +128,16 @@ export const MAX_LINK_TRACKS = 4_096;
 
 /** The calls by which the ends of links share a room. */
 export type RelayCalls = {
-  /** The tracks of the other end are gone. Has no effect for an unknown link. */
+  /** Ends the link and the tracks of its other end. Has no effect for an unknown link. */
   closeLink: LinkRef;
-  /** Offers the room's tracks on the link, now and whenever there are more: `relayOffered`. Again, it offers all of them again. */
+  /**
+   * Offers the room's tracks on the link, by `relayOffered`: the current ones now, later ones when they are published. A repeated
+   * call offers all of them again.
+   */
   shareRoom: SharedRoom;
   /** Ends the room's tracks on the link, in both directions. */
   unshareRoom: SharedRoom;
-  /** A track of the other end, to which participants can subscribe from now on; it is sent while one does. */
+  /** Adds a track of the other end, to which participants can subscribe from now on. It is sent while one of them does. */
   addRelayed: RelayedTrack;
   muteRelayed: RelayedTrackRef & { muted: boolean };
   removeRelayed: RelayedTrackRef;

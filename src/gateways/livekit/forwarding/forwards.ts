@@ -30,13 +30,13 @@ type Forward = {
   process: MediaProcess<ToForwarder>;
   /** The ids of the tracks in the other room, by their ids in this one. */
   trackIds: Map<string, string>;
-  /** The layers of each track that viewers in the other room want; all of a track that is missing here. */
+  /** The layers of each track that viewers in the other room want. All layers are wanted of a track that is missing here. */
   wantedLayers: Map<string, readonly Layer[]>;
-  /** As it was taken over from the participant last, because the other room may change its own. */
+  /** The profile that was last copied from the participant. The other room may change its own copy. */
   profile: Profile;
 };
 
-/** A place in the room of the participant, where one layer of its tracks is received. */
+/** A hidden participation in the participant's own room, which receives one layer of its tracks. */
 type SourceLink = { room: RoomLink; opened: Promise<void> | null; mids: Map<string, string> };
 type Profile = Pick<RtcSession, "name" | "metadata" | "attributes">;
 
@@ -48,7 +48,7 @@ export type Forwards = ReturnType<typeof createForwards>;
 export function createForwards(runtime: Runtime, { signaling, nodes, callerOf, isEncrypted }: ForwardDeps) {
   const { bus, config, ids, log, metrics, now } = runtime;
   const { join, membership, publisherLimit } = signaling;
-  /** By the id of the session in the other room. */
+  /** Forwards by the id of the session in the other room. */
   const running = new Map<string, Forward>();
   metrics.gaugeOf("stoa_forwards_running", "Participants who are forwarded to other rooms", () => running.size);
 
@@ -62,7 +62,10 @@ export function createForwards(runtime: Runtime, { signaling, nodes, callerOf, i
     };
   }
 
-  /** The process receives what is published, without end-to-end encrypted tracks: they could not be decrypted there. */
+  /**
+   * Tells the process which tracks to forward. End-to-end encrypted tracks are left out, because they could not be decrypted in the
+   * other room.
+   */
   function sendTracks({ source, process }: Forward): void {
     const tracks = [...source.tracks.values()]
       .filter(({ encryption }) => !encryption)
@@ -80,7 +83,7 @@ export function createForwards(runtime: Runtime, { signaling, nodes, callerOf, i
     const { source, destination, links } = forward;
     const { layer } = message;
     const link = links[layer];
-    // A place that is opened now would not be closed any more.
+    // A participation that is opened after the end would never be closed.
     if (!running.has(destination.id)) throw new Error("the participant is not forwarded any more");
     link.opened ??= link.room.open(source.site.serverName);
     await link.opened;
@@ -102,7 +105,7 @@ export function createForwards(runtime: Runtime, { signaling, nodes, callerOf, i
     const wanted = wantedLayers.get(trackId);
     const mid = links[layer].mids.get(trackId);
     if (!wanted || mid === undefined) return;
-    // A track without simulcast is received as its highest layer, whatever that is called.
+    // A track without simulcast is received on the link for the highest layer, whatever its layer is called.
     const paused = source.tracks.get(trackId)?.simulcast ? !wanted.includes(layer) : wanted.length === 0;
     links[layer].room.update([{ trackId, mid, paused }]).catch(() => {});
   }

@@ -1,6 +1,6 @@
 /**
- * The process that forwards a participant's tracks: in one room it receives them, in the other one it publishes the same packets, so
- * that nothing is decoded. It ends with the server, whose end closes its input.
+ * The process that forwards a participant's tracks. It receives them in one room and publishes the same packets in the other, so
+ * nothing is decoded. When the server ends, this process's input ends, and the process exits.
  */
 import { createInterface } from "node:readline";
 import { endFirstWithoutMemory } from "../../../kernel/own-command.ts";
@@ -17,10 +17,10 @@ import { type ForwardedTrack, type FromForwarder, LAYERS, type ToForwarder } fro
 
 type WithoutRequest<Message> = Message extends unknown ? Omit<Message, "type" | "request"> : never;
 type Offer = WithoutRequest<FromForwarder>;
-/** `outgoing` is null until the other room has answered; then it has a stream for each layer, or one. */
+/** `outgoing` is null until the other room has answered. Then it has one stream, or one for each layer. */
 type Forwarded = ForwardedTrack & { isPublished: boolean; outgoing: Outgoing[] | null };
 
-/** Of the layers, in their order. */
+/** The RIDs of the layers, in order. */
 const RIDS = ["q", "h", "f"];
 
 export function runForwarder(): Promise<void> {
@@ -95,7 +95,7 @@ function forward(negotiate: (offer: Offer) => Promise<NegotiateAnswer>, failed: 
   const connected = destination.connect([]);
   connected.catch(failed);
 
-  /** The first packet tells the codec, in which the track is published. */
+  /** The first packet tells the codec in which the track has to be published. */
   async function publish(track: Forwarded, codec: string): Promise<void> {
     track.isPublished = true;
     const { trackId: clientTrackId, kind, source: from, name, simulcast } = track;

@@ -14,8 +14,8 @@ type IngressDeps = { ingresses: Ingresses; log: Log; requireAttempt: (ipAddress:
 type Settings = { status?: unknown; headers: Record<string, unknown> };
 
 /**
- * WHIP with the stream key of an ingress, as LiveKit's: as the bearer token, or as the last part of the path. Later requests go to an
- * address that only the encoder knows.
+ * WHIP with the stream key of an ingress, as with LiveKit: the key is the bearer token or the last part of the path. Later requests
+ * are sent to an address that only the encoder knows.
  */
 export function ingressRoutes({ infoOf }: Http, { ingresses, log, requireAttempt }: IngressDeps) {
   async function answering(set: Settings, work: () => Promise<string>): Promise<string> {

@@ -6,7 +6,7 @@ import type { Tenant } from "../../../kernel/tenant.ts";
 import type { Environment } from "../../../protocol/enums.ts";
 import type { TrackSource } from "../../../protocol/room-records.ts";
 
-/** A WHIP encoder sends here, or this server fetches a URL. */
+/** How media arrives: a WHIP encoder sends it here, or this server fetches a URL. */
 export type IngressInput = "whip" | "url";
 export type IngressStatus = "INACTIVE" | "BUFFERING" | "PUBLISHING" | "ERROR" | "COMPLETE";
 
@@ -20,7 +20,7 @@ export type IngressSettings = {
   audio: { name: string; source: TrackSource };
   /** The size and rate are those of a fetched URL's transcoding. */
   video: { name: string; source: TrackSource; width: number; height: number; framesPerSecond: number; kbps: number };
-  /** LiveKit's options as they were given, in its JSON, for the answers. */
+  /** The options from LiveKit's request, in its JSON form, for responses. */
   given: { audio: unknown; video: unknown };
 };
 

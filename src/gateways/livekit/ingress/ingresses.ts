@@ -20,7 +20,7 @@ type IngressDeps = {
   callerOf: (token: LivekitToken) => Promise<RtcTokenCaller>;
 };
 
-/** The session of an ingress that is being sent to. */
+/** The session of an ingress that currently receives media. */
 type Running = {
   resourceId: string;
   sessionId: string;
@@ -28,9 +28,9 @@ type Running = {
   source: Source;
 };
 
-/** What sends: an encoder, or the process that fetches a URL. */
+/** Where the media comes from: an encoder, or the process that fetches a URL. */
 export type Source = {
-  /** The state of the ingress after its session. */
+  /** The state of the ingress after its session has ended. */
   outcome: () => Pick<IngressRow, "status" | "error">;
   stop: () => void;
 };
@@ -50,19 +50,19 @@ export const WHIP_PATH = "/w";
 
 /** Ids have 24 characters after their prefix. */
 const KEY_ID_CHARACTERS = 24;
-/** Long enough for the log to leave out the part of a path that holds it. */
+/** The log leaves out the part of a path that contains a key of this length. */
 const KEY_SECRET_CHARACTERS = 32;
 const STOPPED = "The server stopped while it was fetched.";
 export const UPGRADED = "The server was upgraded while it was fetched, and fetches it again.";
 const PER_PROJECT = 1_000;
 
-/** Inputs of LiveKit's Ingress API: each makes its own participant, as an encoder does that publishes with WHIP. */
+/** Inputs of LiveKit's Ingress API. Each one becomes a participant of its own, as with an encoder that publishes by WHIP. */
 export function createIngresses(runtime: Runtime, { apiKeys, registry, whip, callerOf }: IngressDeps) {
   const { bus, ids, keyring, log, now, write } = runtime;
   const store = ingressStore(runtime.db);
   const running = new Map<string, Running>();
 
-  /** It is derived from the id, so that it can be shown again and none is stored. */
+  /** The key is derived from the id, so that it can be shown again and need not be stored. */
   function streamKey({ id, createdAt }: IngressRow): string {
     const key = keyring.keyAt("livekit-secret", createdAt);
     const secret = new Bun.CryptoHasher("sha256", key).update(`ingress ${id}`).digest("hex");
@@ -102,7 +102,7 @@ export function createIngresses(runtime: Runtime, { apiKeys, registry, whip, cal
     const id = runningIn(event.sessionId);
     if (id === undefined) return;
     if (event.type === "connected") return save(id, { status: "PUBLISHING", startedAt: now() }, "started");
-    // The next process of this server finds the session.
+    // The session continues in the next process of this server.
     if (event.mediaKept) return;
     const { source } = running.get(id) as Running;
     running.delete(id);
@@ -110,7 +110,7 @@ export function createIngresses(runtime: Runtime, { apiKeys, registry, whip, cal
     save(id, { ...source.outcome(), endedAt: now() }, "ended");
   });
 
-  /** The participant's token: its own each time, so that a removed participant can come again by sending again. */
+  /** A new token for each session, so that a participant who was removed can return by sending again. */
   function tokenOf({ id, apiKeyId, settings }: IngressRow): LivekitToken {
     const key = apiKeys.signer(apiKeyId);
     if (!key) throw new TokenRefused("the API key of this ingress was revoked");
@@ -129,7 +129,7 @@ export function createIngresses(runtime: Runtime, { apiKeys, registry, whip, cal
       whip.end(session.caller, session.caller.roomId, session.sessionId);
   }
 
-  /** Joins the room and answers the offer; a session that still runs is replaced. */
+  /** Joins the room and answers the offer. A session that is still running is replaced. */
   async function begin(row: IngressRow, sdp: string, client: Client, source = ENCODER) {
     const caller = await callerOf(tokenOf(row));
     endSession(row.id);
@@ -154,7 +154,7 @@ export function createIngresses(runtime: Runtime, { apiKeys, registry, whip, cal
   return {
     streamKey,
     list: store.list,
-    /** The session that sends now; null between two of them. */
+    /** The session that is sending now; null if there is none. */
     session: (id: string) => registry.session(running.get(id)?.sessionId ?? "") ?? null,
     resourceId: (id: string): string => running.get(id)?.resourceId ?? "",
 
@@ -180,7 +180,7 @@ export function createIngresses(runtime: Runtime, { apiKeys, registry, whip, cal
       return row;
     },
 
-    /** A session that runs keeps what it began with. */
+    /** A running session keeps the settings with which it began. */
     async update(row: IngressRow, settings: IngressSettings, author: Author): Promise<IngressRow> {
       await write((unit) => {
         store.update(unit, row.id, { settings, updatedAt: now() });
@@ -201,14 +201,14 @@ export function createIngresses(runtime: Runtime, { apiKeys, registry, whip, cal
     begin,
     endSession,
 
-    /** Saves that an ingress could not begin to send. */
+    /** Saves that the ingress failed to start. */
     failed: (id: string, error: string): void => save(id, { status: "ERROR", error, endedAt: now() }, "ended"),
 
-    /** Reads the offer only of an encoder with a key. */
+    /** Reads the offer only if the encoder has a valid key. */
     async publish(key: string, readOffer: () => Promise<string>, client: Client) {
       requireEnabled(byStreamKey(key));
       const offer = await readOffer();
-      // It may have been removed while its encoder took its time.
+      // The ingress may have been removed while its encoder was still sending the offer.
       const row = requireEnabled(byStreamKey(key));
       return { ...(await begin(row, offer, client)), ingressId: row.id };
     },
@@ -230,11 +230,11 @@ export function createIngresses(runtime: Runtime, { apiKeys, registry, whip, cal
       endSession(id);
     },
 
-    /** The encoders that send now. */
+    /** The encoders that are sending now. */
     handOver: (): HandedOverEncoder[] =>
       [...running].flatMap(([id, { source, ...session }]) => (source === ENCODER ? [{ id, ...session }] : [])),
 
-    /** Called when the sessions that earlier processes keep were found. */
+    /** Called when the sessions that earlier processes keep have been found. */
     adopt(encoders: readonly HandedOverEncoder[]): void {
       for (const { id, ...session } of encoders) {
         const isActive = store.active().some((row) => row.id === id);
@@ -243,14 +243,14 @@ export function createIngresses(runtime: Runtime, { apiKeys, registry, whip, cal
       }
     },
 
-    /** The ingresses of these that an upgrade has ended, at which this server tries again. */
+    /** The given ingresses that an upgrade has interrupted; this server fetches their URLs again. */
     interrupted: (urls: readonly HandedOverUrl[]) =>
       urls.flatMap(({ id, url }) => {
         const row = store.get(id);
         return row?.status === "ERROR" && row.error === UPGRADED ? [{ row, url }] : [];
       }),
 
-    /** Saves that an ingress begins again. */
+    /** Saves that the ingress starts again. */
     beginAgain: (id: string): void => save(id, { status: "BUFFERING", error: "", startedAt: null, endedAt: null }),
 
     /** Ends the ingresses that were active in an earlier process, except those for `adopt`. */

@@ -19,7 +19,7 @@ type Fetching = { process: MediaProcess<ToFetcher>; projectId: string; url: stri
 
 const MAX_URL = 2_048;
 
-/** Queries hold credentials more often than names. */
+/** Removes the query and credentials of URLs: queries contain credentials more often than names. */
 export function withoutSecrets(text: string): string {
   const { protocol, host, pathname } = new URL(text);
   return `${protocol}//${host}${pathname}`;
@@ -71,7 +71,7 @@ export function createUrlSources(
     },
 
     start(row: IngressRow, url: string): void {
-      // Others may have begun since it was checked.
+      // Other sources may have been started since the check.
       const full = problemOf(row.projectId);
       if (full !== null) {
         ingresses.failed(row.id, full);

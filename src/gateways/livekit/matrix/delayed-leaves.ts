@@ -6,7 +6,7 @@ import type { DelayedEventAction, Homeservers } from "./homeserver.ts";
 const MAX_LEAVES = 20_000;
 const MAX_WAIT_MS = 3_600_000;
 const RETRY_MS = 1_000;
-/** The share of the delay after which the homeserver is asked to start it anew. */
+/** After this share of the delay, the homeserver is asked to restart it. */
 const RESTART_AFTER = 0.8;
 
 type DelayedLeave = Tenant & {
@@ -57,7 +57,7 @@ export function createDelayedLeaves(
   async function send(job: Job): Promise<void> {
     const deadline = now() + job.leave.delayMs;
     if ((await act(job.leave, "send")) !== "failed") return;
-    // Afterwards the homeserver has sent the event by itself.
+    // After the deadline the homeserver has sent the event by itself.
     if (now() + RETRY_MS < deadline)
       timers.after(RETRY_MS, () => void send({ ...job, leave: until(job.leave, deadline) }));
     else log.warn({ serverName: job.leave.serverName }, "matrix: delayed leave not sent");
@@ -77,7 +77,7 @@ export function createDelayedLeaves(
     const job = jobs.get(key);
     if (!job) return;
     if (event.type === "started") arrived(key, job);
-    // A client that is replaced or sent to the next server is still in the call.
+    // A client that is replaced, or that moves to the next server, is still in the call.
     else if (event.reason !== "replaced" && event.reason !== "restart") {
       end(key, job);
       void send(job);

@@ -13,10 +13,7 @@ export type Homeservers = ReturnType<typeof createHomeservers>;
 
 type Answer = { status: number; json: Record<string, unknown> };
 
-/**
- * Requests to Matrix homeservers, whose names come from users. `allows` tells for each name to which addresses it may
- * lead.
- */
+/** Requests to Matrix homeservers, whose names come from users. `allows` decides for each name which addresses it may resolve to. */
 export function createHomeservers(
   runtime: Pick<Runtime, "fetch" | "lookup" | "timers" | "log">,
   allows: (serverName: string) => (target: Target) => boolean,
@@ -46,7 +43,7 @@ export function createHomeservers(
     return answer?.status === 200 ? answer.json : {};
   }
 
-  /** The base URL of the federation API: of the name itself if it has a port, or else as its host delegates it. */
+  /** The base URL of the federation API: the name itself if it has a port, otherwise the server to which its host delegates. */
   async function federationUrl(serverName: string): Promise<string> {
     if (hasPort(serverName)) return `https://${serverName}`;
     const delegated = (await wellKnown(serverName, "server"))["m.server"];
@@ -62,7 +59,7 @@ export function createHomeservers(
   }
 
   return {
-    /** The Matrix id of the user to whom the homeserver has given this OpenID token; null when it confirms none. */
+    /** The Matrix id of the user to whom the homeserver issued this OpenID token; null if the homeserver does not confirm it. */
     async userOf(serverName: string, accessToken: string): Promise<string | null> {
       const base = await federationUrl(serverName);
       const query = new URLSearchParams({ access_token: accessToken });

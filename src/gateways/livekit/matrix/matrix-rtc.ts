@@ -28,7 +28,7 @@ export class MatrixError extends Error {
 }
 
 type Json = Record<string, unknown>;
-/** What a request says about the caller and the call. */
+/** What a request states about the caller and the call. */
 type Call = { serverName: string; accessToken: string; claimedUserId: string | null; matrixRoom: string; slot: string };
 type Delay = { delayId: string; delayMs: number };
 
@@ -41,7 +41,7 @@ export function createMatrixRtc(
 ) {
   const { config, now, log } = runtime;
   const named = new Set(config.MATRIX_HOMESERVERS);
-  /** The operator vouches for the homeservers that the setting names, wherever they are. */
+  /** Homeservers that the operator's setting names are trusted, wherever they are. */
   const homeservers = createHomeservers(runtime, (serverName) =>
     targetRule(named.has(serverName) ? "DEVELOPMENT" : "PRODUCTION", named.has(serverName), named.has(serverName)),
   );
@@ -103,7 +103,7 @@ export function createMatrixRtc(
   return {
     isOpen: config.LIVEKIT_CLIENTS === "on" && named.size > 0,
 
-    /** `/sfu/get`, of clients before the Matrix specification named slots and members. */
+    /** `/sfu/get`, used by clients from before the Matrix specification had slots and members. */
     async legacyToken(body: Json, publicUrl: string) {
       const call = callOf(body, { matrixRoom: text(body, "room"), slot: ROOM_SLOT, claimedUserId: null });
       const deviceId = text(body, "device_id");
@@ -159,7 +159,7 @@ function memberCallOf(body: Json): { call: Call; identityOf: (userId: string) =>
   return { call, identityOf: (userId) => hashOf([userId, deviceId, id]) };
 }
 
-/** The address of the homeserver's client API in a request is ignored: the homeserver itself names it. */
+/** The homeserver's client API address in a request is ignored, because the homeserver itself provides it. */
 function delayOf(body: Json): Delay | null {
   if (body.delay_id === undefined && body.delay_timeout === undefined) return null;
   const delayMs = body.delay_timeout;
@@ -169,7 +169,7 @@ function delayOf(body: Json): Delay | null {
   return { delayId: text(body, "delay_id"), delayMs };
 }
 
-/** Names without user and room ids, which the operator of this server need not see in its records. */
+/** A hash of user and room ids, which the operator of this server need not see in records. */
 const hashOf = (parts: readonly string[]): string =>
   createHash("sha256").update(JSON.stringify(parts)).digest("base64").replace(/=+$/, "");
 

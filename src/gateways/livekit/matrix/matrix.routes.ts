@@ -10,11 +10,11 @@ const MAX_BODY_BYTES = 16_384;
 type MatrixDeps = {
   matrixRtc: MatrixRtc;
   log: Log;
-  /** Each request leads to requests to a homeserver, so they are limited by IP address. */
+  /** Each request causes requests to a homeserver, so requests are limited by IP address. */
   requireAttempt: (ipAddress: string) => void;
 };
 
-/** The paths that MatrixRTC clients request of a `livekit_service_url`. */
+/** The paths that MatrixRTC clients request below a `livekit_service_url`. */
 export function matrixRoutes({ infoOf }: Http, { matrixRtc, log, requireAttempt }: MatrixDeps) {
   const paths = {
     "/sfu/get": matrixRtc.legacyToken,
@@ -62,7 +62,7 @@ async function readObject(request: Request): Promise<Record<string, unknown>> {
     const value: unknown = JSON.parse(body.toString());
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
   } catch {
-    // The same error as for JSON that is not an object.
+    // This gets the same error as JSON that is not an object.
   }
   throw new MatrixError(400, "M_NOT_JSON", "the body must be a JSON object");
 }

@@ -10,7 +10,7 @@ import type { OfferedSession } from "./session-description.ts";
 
 export type Message = NonNullable<SignalResponse["message"]>;
 
-/** What an earlier process of this server has negotiated; `offered` and `offerId` with two connections. */
+/** The negotiated state of an earlier process of this server. `offered` and `offerId` are present with two connections. */
 export type NegotiatorState = { sections: MediaSection[]; offered?: OfferedSession; offerId?: number };
 
 export type NegotiatorDeps = {
@@ -25,7 +25,7 @@ export type NegotiatorDeps = {
 /** Negotiates a client's peer connections. Its methods are called one after another. */
 export interface Negotiator {
   readonly sections: MediaSections;
-  /** For a newer process of this server. */
+  /** The state for a newer process of this server. */
   state(): NegotiatorState;
   onOffer(offer: SessionDescription): Promise<void>;
   onAnswer(answer: SessionDescription): Promise<void>;

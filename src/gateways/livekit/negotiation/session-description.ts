@@ -34,7 +34,7 @@ export function readSections(sdp: string): Section[] {
     });
 }
 
-/** What the description of a published track asks for beyond what a browser offers by itself. */
+/** What the description of a published track requests beyond what a browser offers by itself. */
 export type PublishPreference = { codec: string | null; dtx: boolean; stereo: boolean };
 
 /**

@@ -27,7 +27,7 @@ const STATUSES: Record<OurStatus, EgressStatus> = {
   LIMIT_REACHED: EgressStatus.EGRESS_LIMIT_REACHED,
 };
 
-/** LiveKit's codes of errors are those of HTTP. */
+/** The error codes of LiveKit's egresses are HTTP status codes. */
 const ERROR_CODES: Partial<Record<OurStatus, number>> = { FAILED: 500, ABORTED: 412, LIMIT_REACHED: 413 };
 
 const STREAM_STATUSES: Record<EgressOutput["status"], StreamInfo_Status> = {

@@ -187,7 +187,7 @@ function bucketOf(storage: Storage): Bucket | null {
   };
 }
 
-/** Removes keys of streams and credentials of buckets from a request, which its egress shows from then on. */
+/** Removes stream keys and bucket credentials from a request, which the egress shows from then on. */
 export function redact(value: unknown): void {
   if (value instanceof StreamOutput) value.urls = value.urls.map((url) => withoutKey(parseStreamUrl(url).href));
   if (typeof value !== "object" || value === null) return;

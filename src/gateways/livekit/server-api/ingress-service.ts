@@ -77,7 +77,7 @@ const named = (field: string, value: string): string => {
   return name;
 };
 
-/** The media of a WHIP encoder is forwarded as it comes; that of a URL is transcoded. */
+/** The media of a WHIP encoder is forwarded unchanged; that of a URL is transcoded. */
 function audioOf(given: IngressAudioOptions | undefined, isUrl: boolean): IngressSettings["audio"] {
   const { name = "", source = TrackSource.UNKNOWN, encodingOptions } = given ?? {};
   if (![TrackSource.UNKNOWN, TrackSource.MICROPHONE, TrackSource.SCREEN_SHARE_AUDIO].includes(source))
@@ -118,7 +118,7 @@ function stateOf(ingresses: Ingresses, row: IngressRow): IngressState {
   });
 }
 
-/** Without the WHIP address, as in events, the stream key is left out: it lets its reader send. */
+/** Without the WHIP address, as in events, the stream key is left out, because anyone who reads it can send. */
 export function ingressInfo(ingresses: Ingresses, row: IngressRow, whipUrl: string | null): IngressInfo {
   const { settings, input } = row;
   const { name, roomName, participantIdentity, participantName, participantMetadata, enabled, given } = settings;

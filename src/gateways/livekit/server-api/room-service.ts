@@ -163,8 +163,7 @@ export function createRoomService(runtime: Runtime, deps: RoomServiceDeps): Reco
       const { row, ref } = requireAdminRoom(token, room);
       const { identity: removed } = requireParticipant(row, identity);
       const validFrom = await moderation.remove(ref, removed, token.author);
-      // A token that the backend signs after this request has returned is valid, and a token that it signed before is
-      // not.
+      // Waits until the next second, so that tokens signed after this request are valid and tokens signed before are not.
       await new Promise<void>((resolve) => void timers.after(Math.max(0, validFrom - now()), resolve));
       return new RemoveParticipantResponse();
     }),

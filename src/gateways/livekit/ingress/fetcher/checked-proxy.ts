@@ -1,15 +1,15 @@
 /**
- * The HTTP proxy of the ffmpeg that fetches a URL. Playlists and redirects lead it to further addresses; all of its connections begin
- * here, where the IP address is checked that is then connected to. ffmpeg itself may only speak plain HTTP: with the protocols that it
- * needs for https, a playlist could name `httpproxy://10.0.0.1`, to which it would connect directly. A URL with https therefore has
- * another form on its side, and this proxy does the TLS.
+ * The HTTP proxy of the ffmpeg that fetches a URL. Playlists and redirects lead ffmpeg to further addresses, so all its connections
+ * begin here, where each IP address is checked before connecting to it. ffmpeg itself may only speak plain HTTP: with the protocols
+ * that https requires, a playlist could name `httpproxy://10.0.0.1`, to which ffmpeg would connect directly. An https URL is
+ * therefore rewritten for ffmpeg, and this proxy does the TLS.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { checkedFetch } from "../../../../kernel/net/checked-fetch.ts";
 import type { Lookup, Target } from "../../../../kernel/net/targets.ts";
 
-/** No name in the Internet ends like this (RFC 6761). */
+/** No name on the Internet ends with this (RFC 6761). */
 const SECURE_SUFFIX = ".https.invalid";
 const PLAYLIST = "#EXTM3U";
 const MAX_PLAYLIST_BYTES = 4 * 1_024 * 1_024;
@@ -40,7 +40,7 @@ export async function openCheckedProxy(
 
   const server = createServer((request, response) => {
     serve(request, response).catch(() => {
-      // ffmpeg reports an answer that ends early, or this one.
+      // ffmpeg reports an incomplete response, or this status.
       if (response.headersSent) response.destroy();
       else response.writeHead(502).end();
     });
@@ -92,14 +92,14 @@ function picked(from: IncomingMessage["headers"], names: readonly string[]): Rec
   return Object.fromEntries(names.flatMap((name) => (from[name] === undefined ? [] : [[name, String(from[name])]])));
 }
 
-/** The form of URLs with https that ffmpeg gets. An address of IPv6 has none. */
+/** Rewrites https URLs in a text for ffmpeg. An IPv6 address cannot be rewritten. */
 export function plainUrls(text: string): string {
   return text.replaceAll(/https:\/\/([\w.-]+)(?::(\d+))?(?=[/?#\s"']|$)/gi, (_, host: string, port = "443") => {
     return `http://${host}${SECURE_SUFFIX}:${port}`;
   });
 }
 
-/** What ffmpeg asks the proxy for; null for what is no URL. */
+/** The URL that ffmpeg requests from the proxy; null if it is invalid. */
 export function wantedUrl(target: string): string | null {
   if (!target.startsWith("http://") || !URL.canParse(target)) return null;
   const url = new URL(target);

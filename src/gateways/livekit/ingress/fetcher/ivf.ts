@@ -3,7 +3,7 @@ import type { VideoFrame } from "../../../../rtc-client/participant/video-source
 const FRAME_HEADER_BYTES = 12;
 const HEADER_LENGTH_AT = 6;
 
-/** The VP8 frames of an IVF stream as they come. */
+/** The VP8 frames of an IVF stream, as they arrive. */
 export async function* ivfFrames(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<VideoFrame, void, void> {
   let waiting = Buffer.alloc(0);
   let ticksPerSecond = 0;
@@ -26,7 +26,7 @@ export async function* ivfFrames(chunks: AsyncIterable<Uint8Array>): AsyncGenera
   }
 }
 
-/** Whole 16-bit samples of two channels. */
+/** The stream as whole 16-bit samples of two channels. */
 export async function* stereoSamples(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Int16Array, void, void> {
   let rest = Buffer.alloc(0);
   for await (const chunk of chunks) {

@@ -1,6 +1,7 @@
 /**
- * The process that fetches a URL, transcodes it with ffmpeg and publishes it in a room, like a WHIP encoder whose offers and answers are
- * lines of JSON. It has a lower priority than calls, and ends with the server, whose end closes its input.
+ * The process that fetches a URL, transcodes it with ffmpeg and publishes it in a room, like a WHIP encoder whose offers and
+ * answers are lines of JSON. It has a lower priority than calls. When the server ends, this process's input ends, and the process
+ * exits.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -19,7 +20,7 @@ import type { FromFetcher, ToFetcher } from "./messages.ts";
 
 type Start = Extract<ToFetcher, { type: "start" }>;
 
-/** Every one reads media; others could open files and devices. */
+/** All of these formats read media only; others could open files and devices. */
 const FORMATS = "hls,mpegts,mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,flv,mp3,aac,ogg,wav,flac,webvtt";
 const SILENT_MS = 15_000;
 const MAX_STDERR_CHARACTERS = 8_000;
@@ -113,7 +114,10 @@ async function fetchInto(start: Start, negotiate: (sdp: string) => Promise<strin
   if (error !== null) throw new Error(error);
 }
 
-/** Nothing is enlarged. A keyframe comes every second, because ffmpeg cannot be asked for one when a viewer comes. */
+/**
+ * The output is never larger than the input. There is a keyframe every second, because ffmpeg cannot be asked for one when a viewer
+ * joins.
+ */
 function videoOutput({ width, height, framesPerSecond, kbps }: Start["video"]): string[] {
   const size = `'min(${width},iw)':'min(${height},ih)'`;
   return [
@@ -124,7 +128,7 @@ function videoOutput({ width, height, framesPerSecond, kbps }: Start["video"]): 
   ];
 }
 
-/** What ffmpeg may open: addresses with plain HTTP, all of which its environment leads to the proxy. */
+/** What ffmpeg may open: plain HTTP addresses, all of which its environment redirects to the proxy. */
 export const inputOf = (url: string): string[] => [
   ...["-rw_timeout", String(SILENT_MS * 1_000), "-protocol_whitelist", "http,tcp,crypto"],
   ...["-format_whitelist", FORMATS, ...BOUNDED_FRAMES, "-i", plainUrls(url)],
@@ -143,7 +147,7 @@ function begin({ ffmpeg, url }: Start, { port }: CheckedProxy, output: string[])
   );
 }
 
-/** ffmpeg's messages; null after success. */
+/** Resolves with ffmpeg's messages, or null after success. */
 function endOf(child: ChildProcess): Promise<{ said: string; failed: boolean }> {
   let said = "";
   child.stderr?.on("data", (bytes: Buffer) => {

@@ -1,14 +1,14 @@
 /** The lines of JSON between the server and a process that fetches a URL into a room. */
 import type { IngressSettings } from "../ingress.store.ts";
 
-/** The argument with which the server starts itself as a fetcher; it is no command for people. */
+/** The argument with which the server starts itself as a fetcher; not a command for users. */
 export const FETCHER_COMMAND = "fetcher";
 
 export type ToFetcher =
   | {
       type: "start";
       ffmpeg: string;
-      /** May contain credentials, and is never logged. */
+      /** This URL may contain credentials, and is never logged. */
       url: string;
       allowsLoopback: boolean;
       allowsPrivate: boolean;
@@ -19,5 +19,5 @@ export type ToFetcher =
 
 export type FromFetcher =
   | { type: "negotiate"; request: number; sdp: string }
-  /** The end of the media, or the reason why there is none. */
+  /** The media has ended, or the reason why there is none. */
   | { type: "ended"; error: string | null };
