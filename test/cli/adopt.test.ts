@@ -75,7 +75,7 @@ async function validate(key: string, secret: string): Promise<number> {
   return (await fetch(`${server.url}/rtc/v1/validate?access_token=${token}`)).status;
 }
 
-test("every line is explained, without its secrets, and nothing is changed", async () => {
+test("adopt explains every line of the file without its secrets, and changes nothing", async () => {
   const { code, out } = await adopt(fileOf(CONFIG), "--explain");
   expect(code).toBe(0);
   const rows = out.split("\n").map((line) => line.split(/ {2,}/));
@@ -99,7 +99,7 @@ test("every line is explained, without its secrets, and nothing is changed", asy
   expect(await validate("APIold", SECRET)).toBe(401);
 });
 
-test("the keys work with their old secrets at once, webhooks are registered, and the file is a valid one", async () => {
+test("adopted keys work with their old secrets, webhooks are registered, and the written configuration is valid", async () => {
   const file = fileOf(CONFIG);
   const { code, out } = await adopt(file);
   expect(code).toBe(0);

@@ -84,7 +84,7 @@ test("[11] a provider with a name of the operator's choice can be given by flags
   expect(JSON.parse(out).OAUTH).toEqual(["acme"]);
 });
 
-test("[11] version, and exit 2 for a command that does not exist", async () => {
+test("[11] `version` prints the version, and an unknown command exits 2", async () => {
   const version = await stoa(["version", "--json"]);
   expect(JSON.parse(version.out).version).toMatch(/^\d+\.\d+\.\d+/);
   const unknown = await stoa(["sevre"]);

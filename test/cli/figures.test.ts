@@ -12,7 +12,7 @@ const run = (value: number) => ({
 });
 const MACHINE: Machine = { processor: "A1", cores: 2, memoryGb: 24, system: "Linux", versions: { bun: "1" } };
 
-test("each figure is the median of its runs, whichever run it was", () => {
+test("each figure is the median of its runs, in whatever order they were", () => {
   expect(medianOf([run(0.7), run(0.5), run(0.6)])).toEqual(run(0.6).figures as never);
   expect(medianOf([run(0.7)])).toEqual(run(0.7).figures as never);
 });

@@ -14,7 +14,7 @@ test("[11] the manual lists every guide with a sentence", async () => {
   for (const line of lines) expect(line).toMatch(/^[\w-]+ +\S.{20,}/);
 });
 
-test("[11] it prints a guide by its name, or a chapter by its heading", async () => {
+test("[11] the manual prints a guide by its name, or a chapter by its heading", async () => {
   const { out: rooms } = await stoa(["manual", "rooms"]);
   expect(rooms).toStartWith("# Rooms\n");
   expect(rooms).not.toContain("<!--");
@@ -28,7 +28,7 @@ test("[11] it prints a guide by its name, or a chapter by its heading", async ()
   expect((await stoa(["manual", "configuration"])).out).toContain("`MEDIA_UDP_PORT`");
 }, 60_000);
 
-test("[11] an unknown topic is wrong usage", async () => {
+test("[11] an unknown topic of the manual is reported as wrong usage", async () => {
   const { code, err } = await stoa(["manual", "cooking"]);
   expect(code).toBe(2);
   expect(err).toContain('no "cooking"');

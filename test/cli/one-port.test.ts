@@ -48,7 +48,7 @@ test.each([
   "192.0.2.1",
   "2001:db8::1",
   "rtc",
-])("[22] %s is no domain", (domain) => {
+])("[22] %s is refused as a domain", (domain) => {
   expect(saidOf(`DOMAIN=${domain}`)).toContain("must be a domain name, such as rtc.example.com");
 });
 
@@ -89,7 +89,7 @@ test("[22] a server that cannot start says why in a sentence, and leaves nothing
   expect(err).toContain("is not the key of");
 });
 
-test("[22] a media node reports the same", async () => {
+test("[22] a media node that cannot start says why in a sentence, too", async () => {
   const absent = join(work, "absent.pem");
   const { code, err } = await stoa(
     ["node", ...place(folder()), "--control-plane", "https://rtc.example.com", "--domain", "node.example.com"].concat([

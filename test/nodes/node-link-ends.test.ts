@@ -8,7 +8,7 @@ const open = (ends: NodeLinkEnds<typeof WORKER>, publicKey: string) => {
   return ends.open(WORKER, { linkId: "l", worker: 0, isFirst: true, credentials, peer });
 };
 
-test("no link is opened with a key of which everybody knows the shared secret, and none is left behind", () => {
+test("no link is opened with a public key that yields a known secret, and no state of it is left", () => {
   const ends = new NodeLinkEnds<typeof WORKER>();
   // The points of low order of RFC 7748: with them, the shared secret is zero.
   const one = Buffer.alloc(32);

@@ -6,7 +6,7 @@ const fill = (room: RoomSites<ReturnType<typeof worker>>, from: number, count: n
   for (let i = from; i < from + count; i++) room.place(`p${i}`, `identity-${i}`);
 };
 
-test("a room stays on its main worker until that is full, and fills the next one after it", () => {
+test("a room stays on its main worker until that is full, and then fills the next one", () => {
   const [main, second] = [worker("main"), worker("second")];
   const room = new RoomSites({ roomId: "r" }, main, 10);
   fill(room, 0, 9);
@@ -43,7 +43,7 @@ test("a busy worker is full with a fifth of the participants", () => {
   expect(room.isFull).toBe(true);
 });
 
-test("the last participant to leave ends the room on a worker, but never on the main one or while it grows", () => {
+test("when its last participant leaves, a worker loses the room, unless it is the main one or is just being added", () => {
   const [main, second] = [worker("main"), worker("second")];
   const room = new RoomSites({ roomId: "r" }, main, 1);
   fill(room, 0, 1);

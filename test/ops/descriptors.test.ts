@@ -32,7 +32,7 @@ async function metric(name: string): Promise<number> {
   return Number(new RegExp(`^${name} (\\S+)$`, "m").exec(await response.text())?.[1] ?? Number.NaN);
 }
 
-test("idle connections beyond the descriptor limit disturb neither a call nor chat, and the server lives", async () => {
+test("idle connections beyond the descriptor limit disturb neither a call nor chat, and do not end the server", async () => {
   const target = { url: server.url, apiKey: server.key, durationSeconds: 8 };
   const begun = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
   const onceSent = (line: string, { resolve }: PromiseWithResolvers<void>) => / s: /.test(line) && resolve();

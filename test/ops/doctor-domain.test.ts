@@ -75,7 +75,7 @@ test(
 );
 
 test(
-  "[22] and says which of them is not, and what to do",
+  "[22] the doctor says which part of a domain's setup is wrong, and what to do",
   async () => {
     const { server } = lan.machines;
     await server.refuse(...[80, 443].map((port) => `tcp dport ${port} reject with tcp reset`));

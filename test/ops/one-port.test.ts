@@ -107,7 +107,7 @@ test(
 );
 
 test(
-  "[22] so have those that reach nothing but a proxy with CONNECT",
+  "[22] browsers that reach nothing but a proxy with CONNECT have a call, too",
   async () => {
     await served("proxied", stage.lan.machines.proxy.address);
   },
@@ -115,7 +115,7 @@ test(
 );
 
 test(
-  "[22] and in a room on a node with a domain of its own, whose records show the client and not our relay",
+  "[22] browsers with only tcp 443 join a room on a node with its own domain, whose records show the client and not our relay",
   async () => {
     expect(await served("narrow", stage.lan.machines.narrow.address, "far")).toEqual(["far1", "far1"]);
   },

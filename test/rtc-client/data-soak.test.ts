@@ -8,7 +8,7 @@ const LOSS = 0.05;
 
 const stage = participantStage();
 
-test("50 MB arrive whole on a network that loses a twentieth of all packets, and sound goes on beside them", async () => {
+test("50 MB arrive whole on a network that loses a twentieth of all packets, and audio continues meanwhile", async () => {
   const [anna, ben] = [await stage.enter("large", "anna"), await stage.enter("large", "ben")];
   let [heard, lastAt, longestMs] = [0, 0, 0];
   ben.on("audio", () => {

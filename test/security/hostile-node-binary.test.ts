@@ -80,7 +80,7 @@ const NAMES = [
 ];
 
 test(
-  "files that it names elsewhere are neither read, written nor deleted",
+  "files that a hostile node names elsewhere are neither read, written nor deleted",
   async () => {
     for (const answer of [
       new Response("gone", { status: 404 }),
@@ -109,7 +109,7 @@ test(
 );
 
 test(
-  "a file that it does not have is lost, whatever lies on the disk of the server",
+  "a file that a hostile node does not have is lost, whatever is on the server's disk",
   async () => {
     rogue.files = () => new Response("gone", { status: 404 });
     const { path, files, tell, download } = await recorded();
@@ -125,7 +125,7 @@ test(
 );
 
 test(
-  "its redirects lead the server nowhere",
+  "the server does not follow redirects of a hostile node",
   async () => {
     const targets = [`${internal.url}`, `file://${join(server.dataDir, "secret")}`];
     let asked = 0;

@@ -35,7 +35,7 @@ for (const [name, rest] of Object.entries(AMBIGUOUS)) {
 const HOSTS = ["", "evil.example/x", 'evil.example/"x', "a b", "a@b", "?x", "#", "%", "[::1", "a:99999", "a:b", "a\\b"];
 
 test.each([...HOSTS, "256.256.256.256", "ü"])(
-  "[1] a Host that is none is 400 at every kind of route: %p",
+  "[1] an invalid Host is answered with 400 on every kind of route: %p",
   async (name) => {
     const asked = [
       ["POST", "/v1/chat/tokens", '{"userId":"ada"}'],
@@ -53,7 +53,7 @@ test.each([...HOSTS, "256.256.256.256", "ü"])(
 );
 
 test.each(["localhost:1", "stoa.example", "[::1]:7000", "127.0.0.1", "a_b.example"])(
-  "[6] a Host that is one stands in the addresses of the answer: %p",
+  "[6] a valid Host is used in the URLs of the response: %p",
   async (name) => {
     const head = `POST /v1/chat/tokens HTTP/1.1\r\n${credential.replace(host, name)}content-length: 16\r\n\r\n`;
     const { socket, heard } = await rawConnection(server.url, `${head}{"userId":"ada"}`);

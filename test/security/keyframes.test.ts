@@ -25,7 +25,7 @@ async function seated(roomId: string, identity: string, onPush: (push: Push) => 
   return { client, where: { node: { negotiate: client.negotiate }, roomId: "", participantId: "" } };
 }
 
-test("one viewer cannot keep requesting two keyframes per second, by any kind of request", async () => {
+test("a viewer's keyframe requests are limited below two per second, whatever kind of request it sends", async () => {
   const roomId = await server.room();
   const published = Promise.withResolvers<string>();
   const publisher = await seated(roomId, "ann", ({ type, track }) => {

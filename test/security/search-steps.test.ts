@@ -84,7 +84,7 @@ test("[18] a message that is edited or deleted while it is being indexed is not 
   for (let n = 3; n < 6; n++) expect(await found(`ending${n}`)).toEqual(ids.slice(n, n + 1));
 }, 60_000);
 
-test("[18] an index that was stopped between two steps is completed by the next run", async () => {
+test("[18] an indexer that was stopped between two steps is completed by the next run", async () => {
   await server.services.search.catchUp();
   const ids: string[] = [];
   for (let n = 0; n < 6; n++) ids.push(await send(`${crowded(300 + n)} remaining${n}`));

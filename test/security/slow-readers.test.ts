@@ -83,13 +83,13 @@ test.each([
   ["whole", {}, "200"],
   ["from the middle", { range: "bytes=100-" }, "206"],
   ["after it has changed", { range: "bytes=100-", "if-range": '"another"' }, "200"],
-])("[18] a recording, asked for %s, is held for nobody who does not take it", async (_, headers, status) => {
+])("[18] a recording, requested %s, is not kept in memory for clients that do not read it", async (_, headers, status) => {
   const { bytes, heads } = await growthBy(fileUrl, headers);
   expect(heads).toEqual(heads.map(() => `HTTP/1.1 ${status}`));
   expect(bytes).toBeLessThan(MOST_GROWTH);
 });
 
-test.each(["gzip", "identity"])("[8] a page or script, %s, is there once for all who ask for it", async (encoding) => {
+test.each(["gzip", "identity"])("[8] a page or script, %s, is in memory once for all clients", async (encoding) => {
   mkdirSync(join(folder, "web"), { recursive: true });
   writeFileSync(join(folder, "web", "sdk.js"), randomBytes(FILE_BYTES));
   const app = new Elysia().use(webRoutes({ folder: join(folder, "web"), version: "1", bucketOrigins: [] }));

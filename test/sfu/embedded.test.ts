@@ -169,7 +169,7 @@ describe("the embedded media node", () => {
     expect(media.ports[0]).toBeGreaterThan(0);
   });
 
-  test("closed before it listens, it ends its threads and listens no more", async () => {
+  test("a node that is closed before it listens ends its threads and does not listen", async () => {
     const media = EmbeddedMedia.spawn(2, log);
     await media.close();
     await expect(media.listen(where)).rejects.toThrow("closed");

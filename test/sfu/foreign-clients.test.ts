@@ -29,7 +29,7 @@ describe("for clients of another protocol", () => {
   };
   const ssrcOf = (sdp: string) => /a=ssrc:(\d+)/.exec(sdp)?.[1];
 
-  test("a section without a track rests, and comes back under another number", async () => {
+  test("a section without a track becomes inactive, and returns with another SSRC", async () => {
     const { negotiate } = await viewer();
     const subscribe = [{ mid: "0", trackId: TRACK, stream: "PA_x|camera TR_y" }];
     const first = await negotiate({ idleInactive: true, subscribe });
@@ -108,7 +108,7 @@ describe("for clients of another protocol", () => {
     receiver.close();
   });
 
-  test("made-up credentials give way to the client's own without a restart; others without a certificate are one", async () => {
+  test("placeholder credentials are replaced by the client's own without an ICE restart; other new credentials restart ICE", async () => {
     let standIn: string | null = "first";
     const receiver = await RtcPeer.create({
       node: {

@@ -63,7 +63,7 @@ async function install(args: string[], env: Record<string, string> = {}, script 
 const installed = () => readFileSync(join(target, "stoa"), "utf8");
 
 describe("install.sh takes a release", () => {
-  test("from a folder, and leaves nothing but the command behind", async () => {
+  test("installs from a folder, and leaves nothing but the command behind", async () => {
     const { code, out } = await install([], { STOA_BASE_URL: release });
     expect(code).toBe(0);
     expect(out).toContain(`installed stoa 9.9.9 as ${join(target, "stoa")}`);
@@ -72,7 +72,7 @@ describe("install.sh takes a release", () => {
     expect(readdirSync(target)).toEqual(["stoa"]);
   });
 
-  test("of the version asked for, by http from this machine", async () => {
+  test("installs the requested version, by http from this machine", async () => {
     const server = Bun.serve({
       port: 0,
       hostname: "127.0.0.1",
@@ -85,7 +85,7 @@ describe("install.sh takes a release", () => {
     expect(installed()).toBe(BINARY);
   });
 
-  test("over an older one, which is replaced in one step", async () => {
+  test("replaces an older version in one step", async () => {
     writeFileSync(join(target, "stoa"), OLD);
     expect((await install([], { STOA_BASE_URL: release })).code).toBe(0);
     expect(installed()).toBe(BINARY);
@@ -104,28 +104,28 @@ describe("install.sh fails closed and keeps what was installed", () => {
     expect(readdirSync(target)).toEqual(["stoa"]);
   }
 
-  test("another checksum", async () => {
+  test("refuses a program with another checksum", async () => {
     writeFileSync(join(release, NAME), `${BINARY}# changed\n`);
     await refused({ STOA_BASE_URL: release }, "but checksums.txt says");
   });
 
-  test("no checksums.txt", async () => {
+  test("refuses a release without checksums.txt", async () => {
     rmSync(join(release, "checksums.txt"));
     await refused({ STOA_BASE_URL: release }, "checksums.txt cannot be read; nothing was installed");
   });
 
-  test("no entry for this platform", async () => {
+  test("refuses a list without an entry for this platform", async () => {
     writeFileSync(join(release, "checksums.txt"), `${sha256(BINARY)}  stoa-other\n`);
     await refused({ STOA_BASE_URL: release }, `names no single SHA-256 of ${NAME}`);
   });
 
-  test("two entries for this platform", async () => {
+  test("refuses a list with two entries for this platform", async () => {
     const other = `${"a".repeat(64)}  ${NAME}\n`;
     writeFileSync(join(release, "checksums.txt"), `${sha256(BINARY)}  ${NAME}\n${other}`);
     await refused({ STOA_BASE_URL: release }, `names no single SHA-256 of ${NAME}`);
   });
 
-  test("a checksum of another length", async () => {
+  test("refuses a checksum of another length", async () => {
     writeFileSync(join(release, "checksums.txt"), `${sha256(BINARY).slice(0, 40)}  ${NAME}\n`);
     await refused({ STOA_BASE_URL: release }, `names no single SHA-256 of ${NAME}`);
   });
@@ -133,7 +133,7 @@ describe("install.sh fails closed and keeps what was installed", () => {
   test.each([
     ["with a content length", `content-length: ${BINARY.length}\r\n`],
     ["without a content length", ""],
-  ])("a download cut off, %s", async (_, length) => {
+  ])("refuses a download that was cut off, %s", async (_, length) => {
     const checksums = readFileSync(join(release, "checksums.txt"), "utf8");
     const server = createServer((socket) =>
       socket.once("data", (request) => {
@@ -149,11 +149,11 @@ describe("install.sh fails closed and keeps what was installed", () => {
     server.close();
   });
 
-  test("plain http to another machine", () => refused({ STOA_BASE_URL: "http://192.0.2.1/stoa" }, "is not encrypted"));
+  test("refuses plain http to another machine", () => refused({ STOA_BASE_URL: "http://192.0.2.1/stoa" }, "is not encrypted"));
 
-  test("nowhere to take it from", () => refused({}, "set STOA_BASE_URL"));
+  test("fails when there is nowhere to download from", () => refused({}, "set STOA_BASE_URL"));
 
-  test("a binary that does not run here", async () => {
+  test("refuses a binary that does not run on this machine", async () => {
     const broken = "#!/bin/sh\nexit 1\n";
     writeFileSync(join(release, NAME), broken);
     writeFileSync(join(release, "checksums.txt"), `${sha256(broken)}  ${NAME}\n`);
@@ -184,7 +184,7 @@ describe("install.sh of a signed release", () => {
     writeFileSync(path, [lines[0], signed.toString("base64"), ...lines.slice(2)].join("\n"));
   };
 
-  test("takes it, and says that the signature is right", async () => {
+  test("is installed, and the output says that the signature is valid", async () => {
     const { code, out } = await run();
     expect([code, installed()]).toEqual([0, BINARY]);
     expect(out).toContain("checksums.txt is signed with the release key\n");
@@ -210,7 +210,7 @@ describe("install.sh of a signed release", () => {
     await refused("checksums.txt is not signed with the release key");
   });
 
-  test("refuses no signature, a cut one, a changed one, one of another kind and one of another key", async () => {
+  test("refuses a signature that is missing, cut off, changed, of another kind or by another key", async () => {
     resign((signed) => signed.writeUInt8(signed.readUInt8(40) ^ 1, 40));
     await refused("is not signed with the release key");
     signAgain();

@@ -38,7 +38,7 @@ function schema(name: string) {
 const find = (name: string) => sbom.components.find((component) => component.name === name);
 
 describe("the bill of materials of a build", () => {
-  test("is valid CycloneDX 1.6", () => {
+  test("the bill of materials is valid CycloneDX 1.6", () => {
     const ajv = new Ajv({ strict: false, validateFormats: false, schemas: [schema("spdx"), schema("jsf-0.82")] });
     const isValid = ajv.compile(schema("bom-1.6"));
     isValid(sbom);
@@ -46,7 +46,7 @@ describe("the bill of materials of a build", () => {
     expect(isValid({ ...sbom, bomFormat: "another" })).toBe(false);
   });
 
-  test("has the digest of the binary, and is itself in the signed list of checksums", () => {
+  test("the bill of materials has the digest of the binary, and is itself in the signed list of checksums", () => {
     const list = readFileSync(join(folder, "checksums.txt"), "utf8");
     const { version, components = [] } = sbom.metadata.component;
     expect(version).toStartWith(RELEASE);
@@ -69,7 +69,7 @@ describe("the bill of materials of a build", () => {
     }
   });
 
-  test("tells what is in the binary from what only builds and tests it", () => {
+  test("distinguishes packages in the binary from those that only build and test it", () => {
     for (const name of ["elysia", "werift", "preact", "@scalar/api-reference", "@noble/curves", "bun"])
       expect([name, find(name)?.scope]).toEqual([name, "required"]);
     for (const name of ["playwright-core", "@biomejs/biome", "typescript"])
@@ -85,7 +85,7 @@ describe("the bill of materials of a build", () => {
     expect(Object.keys(process.versions).filter((name) => !known.includes(name))).toHaveLength(parts("bun").length);
   });
 
-  test("says what depends on what, without a reference to nothing", () => {
+  test("lists the dependencies of each package, and every reference exists", () => {
     const refs = new Set([...sbom.components, sbom.metadata.component].map((component) => component["bom-ref"]));
     for (const { ref, dependsOn } of sbom.dependencies)
       for (const one of [ref, ...dependsOn]) expect(refs).toContain(one);

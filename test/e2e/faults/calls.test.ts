@@ -16,7 +16,7 @@ const WHOLE = [
   event("call.ended", { participantCount: 1, peakParticipants: 1 }),
 ];
 
-test("[17] the judge of call events finds nothing in a whole call, and every break of it", () => {
+test("[17] the test's checker accepts the events of a complete call, and finds every fault in them", () => {
   const [started, joined, left, ended] = WHOLE as [CallEvent, CallEvent, CallEvent, CallEvent];
   expect(faultsOf(WHOLE)).toEqual([]);
   expect(faultsOf([started, joined, ended])).toEqual([]);
@@ -34,7 +34,7 @@ test("[17] the judge of call events finds nothing in a whole call, and every bre
 });
 
 /** More rounds: `bin/bench calls`. */
-test("[17] kill -9 during joins and leaves: calls are told in order, each with one end, and none that had nobody", async () => {
+test("[17] kill -9 during joins and leaves: the events of each call are in order, with one end, and no call is empty", async () => {
   const { calls, faults } = await killDuringCalls(2);
   expect(faults).toEqual([]);
   expect(calls).toBeGreaterThan(0);

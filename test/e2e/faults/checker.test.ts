@@ -69,7 +69,7 @@ function found(sql: string[] = [], told: (histories: Histories) => void = () => 
   return brokenPromises(dataDir, copy, secret);
 }
 
-test("a history that is true has nothing to complain of", () => expect(found()).toEqual([]));
+test("the test's checker accepts a correct history", () => expect(found()).toEqual([]));
 
 const OF_COMMON = "conversation_id = (SELECT id FROM conversations WHERE name = 'common')";
 

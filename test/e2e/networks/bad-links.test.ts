@@ -33,7 +33,7 @@ async function passing(frames: number): Promise<{ kbit: number; dropped: number 
 }
 
 test(
-  "a voice and three pictures, five times too much for the link: some of it is shown, and the queue overflows nowhere",
+  "a voice and three videos at five times the link's bandwidth: some video is shown, and no queue overflows",
   async () => {
     call.link.set({ down: NARROW, up: UP });
     viewer = await call.watch();
@@ -44,7 +44,7 @@ test(
 );
 
 test(
-  "the link becomes wide: more comes through it than the narrow one could carry",
+  "when the link becomes wide, more arrives than the narrow one could carry",
   async () => {
     call.link.set({ down: WIDE, up: UP });
     const end = Date.now() + PATIENCE_MS;
@@ -56,7 +56,7 @@ test(
 );
 
 test(
-  "another address, and then a silence: the video goes on after each, and nobody has left",
+  "the video continues after a change of address and after a silence, and no participant leaves",
   async () => {
     await call.link.move();
     await moreFrames(30);

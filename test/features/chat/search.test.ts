@@ -200,7 +200,7 @@ test("[8] a user can search as often as CHAT_TYPING_RATE_LIMIT allows, a server 
   expect((await server.call("GET", `${room.path}/search?q=hello`, { key })).status).toBe(200);
 });
 
-test("[chat] a stopped index writes nothing more, and the next run indexes the pending messages", async () => {
+test("[chat] a stopped indexer writes nothing more, and the next run indexes the pending messages", async () => {
   const stopping = testServer();
   const { key: owner } = await stopping.project();
   const { body } = await stopping.call("POST", "/v1/chat/conversations", { key: owner, body: { name: "late" } });

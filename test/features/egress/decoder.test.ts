@@ -13,7 +13,7 @@ import { media } from "../recordings/ffmpeg.ts";
 const SIZE = { width: 320, height: 180 };
 const BRIGHT_FROM = 40;
 
-test("decoded frames have the times of their own, from the first one on", async () => {
+test("each decoded frame keeps the time of its encoded frame, from the first one on", async () => {
   const folder = mkdtempSync(join(tmpdir(), "stoa-decoder-"));
   const path = join(folder, "video.ivf");
   const box = `drawbox=color=white:t=fill:enable=gte(n\\,${BRIGHT_FROM})`;

@@ -32,7 +32,7 @@ test("a track that is removed is not heard any more", () => {
   expect(samplesOf(mixer.mix(0, 960))[0]).toBe(0);
 });
 
-test("sender reports put the tracks of a participant onto one time, whatever the delay of each", () => {
+test("sender reports synchronise the tracks of a participant, whatever the delay of each", () => {
   const participant = new LeastDelay();
   const [video, audio] = [new TrackClock(90_000, participant), new TrackClock(48_000, participant)];
   video.report(500_000, 9_000);
@@ -43,14 +43,14 @@ test("sender reports put the tracks of a participant onto one time, whatever the
   expect(Math.abs(soundMs - imageMs)).toBeLessThan(1);
 });
 
-test("before the first report a track keeps its own distances, also across the end of the numbers", () => {
+test("before the first report the frames of a track keep their distances, also when the timestamp wraps", () => {
   const clock = new TrackClock(90_000, new LeastDelay());
   const begin = clock.at(0xffffff00, 1_000);
   expect(clock.at((0xffffff00 + 9_000) >>> 0, 1_160) - begin).toBeCloseTo(100, 0);
   expect(clock.at((0xffffff00 + 18_000) >>> 0, 1_200) - begin).toBeCloseTo(200, 0);
 });
 
-test("a frame is copied to its place, and one of another size fills the same place", () => {
+test("a frame is copied to its tile, and a frame of another size is scaled to it", () => {
   const canvas = new Canvas(16, 16);
   canvas.clear();
   const bright = (width: number, height: number) => ({

@@ -18,13 +18,13 @@ const plan = (request: OutputRequest, addresses: string[] = ["93.184.215.14"], i
   });
 const stream = (url: string): OutputRequest => ({ kind: "stream", url });
 
-test("words in braces are filled in, and a path without a name gets one", () => {
+test("placeholders in a path are filled in, and a path without a file name gets one", () => {
   expect(filledPath("/x/{room_name}-{other}", WORDS, "f", ".mp4")).toBe("x/a-b ü-{other}.mp4");
   expect(filledPath("x/", WORDS, "f", ".mp4")).toBe("x/f.mp4");
   expect(filledPath("x.MP4", WORDS, "f", ".mp4")).toBe("x.MP4");
 });
 
-test("no path leads out of the folder", () => {
+test("no path of an output leaves its folder", () => {
   for (const path of ["../x", "a/../../x", "a/..", "x\0y", "x\ny"])
     expect(() => filledPath(path, WORDS, "f", ".mp4")).toThrow();
   expect(() => filledPath("{room_name}", { room_name: ".." }, "f", "")).toThrow();

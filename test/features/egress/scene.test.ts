@@ -27,7 +27,7 @@ test("a grid has a tile for every participant, also for one without video", () =
   ]);
 });
 
-test("a muted camera leaves the name of its participant", () => {
+test("a participant whose camera is muted is shown by name", () => {
   expect(tilesOf([camera("ann", { muted: true })], [], "grid", STAGE, null)).toEqual([
     { identity: "ann", name: "ann", trackId: null, rectangle: { x: 0, y: 0, ...STAGE } },
   ]);

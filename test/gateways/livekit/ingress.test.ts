@@ -92,7 +92,7 @@ async function encoder(url: string, key?: string) {
 const eventsOf = (ingressId: string) =>
   events.received.map(({ body }) => JSON.parse(body)).filter(({ ingressInfo }) => ingressInfo?.ingressId === ingressId);
 
-test("an encoder that publishes with the stream key is a participant, and its state and events tell it", async () => {
+test("an encoder that publishes with the stream key is a participant, and the ingress's state and events show it", async () => {
   const video = new sdk.IngressVideoOptions({ name: "slides", source: 3 });
   const made = await ingress.createIngress(WHIP, { ...guest, name: "main", participantMetadata: "m", video });
   expect(made).toMatchObject({ ...guest, name: "main", url: `${stage.server.url}/w`, reusable: true, inputType: 1 });
@@ -127,7 +127,7 @@ test("an encoder that publishes with the stream key is a participant, and its st
   expect(JSON.stringify(stored)).not.toContain(made.streamKey.slice(24));
 }, 120_000);
 
-test("an ingress is used again with other settings, by a key in the path, until it is disabled or deleted", async () => {
+test("an ingress can be used again with other settings and a key in the path, until it is disabled or deleted", async () => {
   const { ingressId, url, streamKey } = await ingress.createIngress(WHIP, guest);
   const changed = await ingress.updateIngress(ingressId, { name: "second", roomName: "studio two", enabled: true });
   expect(changed).toMatchObject({ ...guest, name: "second", roomName: "studio two", streamKey });

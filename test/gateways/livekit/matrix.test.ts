@@ -129,7 +129,7 @@ test("a token that is not confirmed, or for another user or homeserver, is refus
   expect((await legacy("moved")).status).toBe(401);
 });
 
-test("a homeserver that the setting does not name is asked at public addresses only", async () => {
+test("a homeserver that the setting does not name is contacted at public addresses only", async () => {
   for (const address of ["10.0.0.1", "127.0.0.1", "169.254.169.254", "::1"]) {
     addresses = { [FAR]: address };
     expect((await legacy("far", {}, FAR)).status).toBe(401);
@@ -139,7 +139,7 @@ test("a homeserver that the setting does not name is asked at public addresses o
   expect((await legacy("ann")).status).toBe(200);
 });
 
-test("users of other homeservers join calls that exist, and with MATRIX_FEDERATION=off none", async () => {
+test("users of other homeservers can only join existing calls, and none with MATRIX_FEDERATION=off", async () => {
   const room = { room: "!federated:example.org" };
   const far = await legacy("far", room, FAR);
   expect(far.status).toBe(200);
@@ -161,7 +161,7 @@ test("users of other homeservers join calls that exist, and with MATRIX_FEDERATI
 
 const EVENTS = "client.example.org /_matrix/client/unstable/org.matrix.msc4140/delayed_events";
 
-test("a delegated leave event is kept back while the participant is in the call, and sent when it leaves", async () => {
+test("a delegated leave event is delayed while the participant is in the call, and sent when it leaves", async () => {
   const delay = { delay_id: "d/1", delay_timeout: 2_000, delay_cs_api_url: "https://ignored.example" };
   const { url, jwt } = await current("ann", "@ann:example.org", { room_id: "!leave:x", ...delay });
   const ann = await RawClient.open(url, jwt);

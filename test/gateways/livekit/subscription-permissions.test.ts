@@ -72,7 +72,7 @@ test("a publisher says who receives its tracks, by identity or sid, all of them 
   ]);
 });
 
-test("clients of our SDK receive only the tracks that the publisher allows, and the publisher learns that they do", async () => {
+test("a client of our SDK receives only tracks that the publisher allows, and the publisher is notified of the subscription", async () => {
   const { ben, rules, asked, heardBy } = meeting();
   const requests = createRequests(() => 0, { publisherLimit: { take() {} } } as never);
   const subscribe = ["trk_voice", "trk_face"].map((trackId, n) => ({ trackId, mid: String(n) }));

@@ -7,7 +7,7 @@ const sessionOf = (sdp: string) => /^o=- (\S+)/m.exec(sdp)?.[1];
 const written = (ufrag: string) =>
   `v=0\r\no=- 77 2 IN IP4 127.0.0.1\r\na=ice-ufrag:${ufrag}\r\na=ice-pwd:of-${ufrag}\r\n`;
 
-test("the node gets the client's own ICE credentials, and new ones only after a restart was offered", async () => {
+test("the media node gets the client's own ICE credentials, and new ones only after an ICE restart was offered", async () => {
   const offers: string[] = [];
   const node = {
     async negotiate({ sdp, connection }: { sdp: string; connection?: string }) {

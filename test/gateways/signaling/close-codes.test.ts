@@ -130,7 +130,7 @@ describe("[signaling] the socket is accepted, gets an error and is closed with i
     expect(ada.closed?.code).toBe(4410);
   });
 
-  test("4413 for a frame over the limit, and none at the limit", async () => {
+  test("4413 for a frame over the size limit, and not for one at the limit", async () => {
     await start();
     const ada = await server.joined(await server.room(), "ada");
     const sized = (bytes: number) => {
@@ -258,7 +258,7 @@ describe("[signaling] the socket is accepted, gets an error and is closed with i
     expect((await server.connect(fresh).join()).type).toBe("ack");
   });
 
-  test("a draining node keeps its rooms, which take more participants", async () => {
+  test("a draining node keeps its rooms, and participants can still join them", async () => {
     await start();
     const roomId = await server.room();
     await server.joined(roomId, "ada");

@@ -234,7 +234,7 @@ describe("[signaling] room.participants", () => {
     expect(await some.ask("room.participants", { limit: 201 })).toMatchObject({ type: "error" });
   });
 
-  test("ends a page early where attributes are long: what it costs does not grow with what others wrote", async () => {
+  test("a page ends early where attributes are long, so that its size is limited", async () => {
     const roomId = await server.room();
     const ann = await enter(roomId, "ann", "none");
     for (let n = 0; n < 10; n++) {

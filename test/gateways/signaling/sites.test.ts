@@ -59,7 +59,7 @@ test("of two nodes that cannot reach each other, the main site of the room stays
   expect(ben.of("bye")[0]).toMatchObject({ reason: "node_lost", action: "rejoin" });
 });
 
-test("of two nodes that cannot reach each other, the one that a third cannot reach either leaves the room", async () => {
+test("of two nodes that cannot reach each other, the one that a third node cannot reach either leaves the room", async () => {
   const { eu, us, asia, linkOf, says, moved } = await apart();
   says(asia, linkOf(eu, asia), "silent");
   says(us, linkOf(eu, us), "down");
@@ -153,7 +153,7 @@ test("a room is linked anew when the worker with the links crashes, and not when
   expect(await moved()).toEqual([]);
 });
 
-test("nobody new is placed on a node that is not connected", async () => {
+test("no new participant is placed on a node that is not connected", async () => {
   const { roomId, us } = await apart();
   Object.assign(us.node, { remote: { ...HEARD, connected: false } });
   const dan = await server.joined(roomId, "dan", { mint: { region: "us" } });

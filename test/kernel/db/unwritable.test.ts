@@ -28,7 +28,7 @@ test("[11] while the database is read-only, an API key still reads, and its unsa
   expect((await server.call("POST", "/v1/rooms", { key, body: { name: "accepted" } })).status).toBe(201);
 });
 
-test("[11] a job that cannot write rejects, and its next run succeeds", async () => {
+test("[11] a job that cannot write fails, and its next run succeeds", async () => {
   const job = createJobs(server.runtime, server.services).find(({ name }) => name === "sweep-credentials");
   writable(false);
   await expect(job?.runDue(clock.now())).rejects.toThrow(/readonly/);

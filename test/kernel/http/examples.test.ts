@@ -65,7 +65,7 @@ describe("[10] the example of a webhook event", () => {
     }
   });
 
-  test("is told after it happened, in its envelope", () => {
+  test("is dated after the event, and is in its envelope", () => {
     const webhooks = body.webhooks as Record<string, { post: { requestBody: { content: Json } } }>;
     for (const [type, { post }] of Object.entries(webhooks)) {
       const { example } = post.requestBody.content["application/json"] as { example: Json };

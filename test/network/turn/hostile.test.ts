@@ -43,7 +43,7 @@ test.each([
   ["link-local", "169.254.1.1"],
   ["the metadata service", "169.254.169.254"],
   ["this machine's announced address", MEDIA.address],
-])("%s is no peer in the form of IPv6 either", async (_name, address) => {
+])("%s is not accepted as a peer as an IPv6 address either", async (_name, address) => {
   const { relays, connectClient } = turnStage();
   const { client, write } = connectClient();
   await client.request(TURN_TYPE.allocate, [UDP, IPV6]);
@@ -61,7 +61,7 @@ test.each([
   expect(relays).toEqual([]);
 });
 
-test.each(["::1", "fe80::1", "fd00::1", "fd00:ec2::254", "::"])("%s is no peer either", async (address) => {
+test.each(["::1", "fe80::1", "fd00::1", "fd00:ec2::254", "::"])("%s is not accepted as a peer either", async (address) => {
   const { connectClient } = turnStage();
   const { client } = connectClient();
   await client.request(TURN_TYPE.allocate, [UDP, IPV6]);

@@ -69,7 +69,7 @@ test.each([
   ["link-local", "169.254.1.1"],
   ["the metadata service", "169.254.169.254"],
   ["a foreign address", "192.0.2.99"],
-])("no permission for %s", async (_name, address) => {
+])("a permission for %s is refused", async (_name, address) => {
   const { relays, connectClient } = turnStage();
   const { client } = connectClient();
   await client.allocate();

@@ -31,7 +31,7 @@ async function apart() {
 }
 
 test(
-  "participants join near themselves, see each other, and get each other's data in order",
+  "participants join the node of their region, see each other, and get each other's data in order",
   async () => {
     const { roomId, ada, ben } = await apart();
     const cyd = await fleet.member(roomId, "cyd", "eu");
@@ -222,7 +222,7 @@ test(
 );
 
 test(
-  "[18] each node records its own participants, by one clock",
+  "[18] each node records its own participants, and all files share one clock",
   async () => {
     const { roomId, ada, ben } = await apart();
     await ada.publish();

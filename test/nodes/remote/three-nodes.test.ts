@@ -78,7 +78,7 @@ test(
 );
 
 test(
-  "[17] operators see what the links lose, and who gets tracks over a bad one is told so",
+  "[17] operators see the loss of each link, and participants who get tracks over a bad link are notified",
   async () => {
     type Links = { links: { servers: string[]; state: string; rttMs: number; lossPercent: number | null }[] };
     const read = async () => ((await fleet.asOperator("GET", "/v1/rtc/links")) as unknown as Links).links;

@@ -15,7 +15,7 @@ function watch(uptimeMs: number, driftPpm = 0): Simulation {
 describe("a viewer on 300 kbit/s", () => {
   const young = watch(0);
 
-  test("has its queue drained", () => {
+  test("has no lasting queue", () => {
     expect(young.estimator.estimate).toBeLessThan(400_000);
     expect(young.queueMs).toBeLessThan(250);
   });
@@ -42,7 +42,7 @@ describe("a viewer on 300 kbit/s", () => {
     },
   );
 
-  test.each([-200, 200])("is held to its path when its clock drifts by %d ppm", (driftPpm) => {
+  test.each([-200, 200])("stays within its path's bandwidth when its clock drifts by %d ppm", (driftPpm) => {
     const simulation = watch(9 * DAY_MS, driftPpm).run(60_000);
     expect(simulation.layer).toBe(0);
     expect(simulation.estimator.estimate).toBeLessThan(400_000);

@@ -115,7 +115,7 @@ describe("a viewer's bandwidth, simulated", () => {
     expect(simulation.layers).toEqual([]);
   });
 
-  test("100 ms of jitter costs the highest layer for a while, never the lowest, and does not flicker", () => {
+  test("100 ms of jitter costs the highest layer for a while, never the lowest, and layers do not flicker", () => {
     const simulation = new Simulation({ delayMs: 30, jitterMs: 100 }).run(60_000);
     expect(simulation.layer).toBe(2);
     expect(simulation.layers.length).toBeLessThanOrEqual(6);
@@ -228,7 +228,7 @@ describe("REMB, where there is no transport-wide feedback", () => {
     expect(simulation.estimator.estimate).toBe(before);
   });
 
-  test("the estimate keeps to its bounds", () => {
+  test("the estimate stays within its bounds", () => {
     const estimator = new BandwidthEstimator();
     estimator.onRemb(1, 0);
     expect(estimator.estimate).toBe(50_000);

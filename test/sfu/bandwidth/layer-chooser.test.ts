@@ -74,7 +74,7 @@ describe("the layers that a subscriber gets", () => {
     expect(plain?.layer).toBe(NO_LAYER);
   });
 
-  test("no video has fewer frames so that another has more lines", () => {
+  test("no video loses temporal layers so that another gets a larger layer", () => {
     const requests = ["a", "b", "c"].map((id) => camera(id, { temporalShares }));
     const { plan } = choose(requests, 400_000);
     expect(plan.decisions.map(({ layer, temporal }) => [layer, temporal])).toEqual([
@@ -107,7 +107,7 @@ describe("the layers that a subscriber gets", () => {
     expect(choose(requests, 160_000).layers).toEqual({ c: NO_LAYER, important: 0, screen: NO_LAYER });
   });
 
-  test("a screen rises to the top before a camera rises at all", () => {
+  test("a screen gets its highest layer before any camera gets a higher one", () => {
     const requests = [camera("c"), camera("s", { kind: "screen" })];
     expect(choose(requests, 1_700_000).layers).toEqual({ c: 0, s: 2 });
   });

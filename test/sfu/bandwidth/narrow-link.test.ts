@@ -47,7 +47,7 @@ describe("a link that drops below the video's rate", () => {
     ["the usual", 300, USUAL],
     ["much", 200, LARGE],
     ["much", 300, LARGE],
-  ])("%s encoded, %d kbit/s: what fits is there soon, and flows from then on", (_, kbit, shape) => {
+  ])("%s encoded, %d kbit/s: the layers that fit arrive soon, and without interruption from then on", (_, kbit, shape) => {
     for (const bufferMs of [500, 1_000])
       for (const seed of SEEDS) {
         const seen = narrowed(shape, kbit, bufferMs, seed);
@@ -69,7 +69,7 @@ describe("a link that drops below the video's rate", () => {
         expect(narrowed(shape, kbit, bufferMs, seed).layers.filter((layer) => layer > 0)).toEqual([]);
   });
 
-  test("where even the lowest layer hardly fits there is video most of the time", () => {
+  test("a path that hardly carries the lowest layer has video most of the time", () => {
     for (const bufferMs of [500, 1_000])
       for (const [shape, kbit] of [[USUAL, 120] as const, [LITTLE, 80] as const, [LARGE, 163] as const]) {
         const all = SEEDS.map((seed) => narrowed(shape, kbit, bufferMs, seed));

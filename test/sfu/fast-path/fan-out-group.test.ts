@@ -259,7 +259,7 @@ describe.each(PATHS)("a fan-out group, %s", (_name, path) => {
   );
 });
 
-test("both paths send a fan-out group the same bytes", () => {
+test("native code and TypeScript send a fan-out group the same bytes", () => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 20, maxLength: 80 }), (story) => {
       const [typescript, native] = PATHS.map(([, path]) => play(path, "vp8", story, true));

@@ -75,7 +75,7 @@ describe("the receive loop", () => {
     ["::1", "::1"],
     ["::", "127.0.0.1"],
     ["::", "::1"],
-  ])("at %s names a sender at %s as the socket names it", async (hostname, from) => {
+  ])("on %s, a sender at %s has the address that the socket reports", async (hostname, from) => {
     const received = Promise.withResolvers<{ port: number; address: string }>();
     const here = await bind(hostname, (_data, port, address) => received.resolve({ port, address }));
     const { socket: sender } = await bind(from);

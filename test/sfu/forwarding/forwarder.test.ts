@@ -27,13 +27,13 @@ describe("starting", () => {
     expect(audio.feed(0, { extended: 8, timestamp: 965 })).toMatchObject({ seq: 1_001, ts: 500_960, marker: false });
   });
 
-  test("nothing goes out while paused", () => {
+  test("nothing is forwarded while paused", () => {
     const viewer = new Viewer();
     expect(viewer.forwarder.wantsKeyframe).toBe(false);
     expect(viewer.feed(0, { extended: 1, key: true })).toBeUndefined();
   });
 
-  test("our SSRC and payload type, never the publisher's", () => {
+  test("packets have the subscriber's SSRC and payload type, never the publisher's", () => {
     const viewer = new Viewer();
     viewer.forwarder.setTarget(0);
     viewer.feed(0, { extended: 1, key: true });
@@ -71,7 +71,7 @@ describe("gaps in the sequence numbers", () => {
     expect(viewer.feed(0, { extended: 2 })?.seq).toBe(1_001);
   });
 
-  test("an empty packet for which a gap was left is sent, so that no viewer waits for it", () => {
+  test("an empty packet is forwarded if later packets have left a sequence number free for it", () => {
     const viewer = new Viewer();
     viewer.forwarder.setTarget(0);
     viewer.feed(0, { extended: 1, key: true });

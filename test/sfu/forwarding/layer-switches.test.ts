@@ -73,7 +73,7 @@ describe("layer switches", () => {
     expect(viewer.feed(1, { extended: 1, key: true, timestamp: 123 })?.ts).toBe(500_000 + 9_000);
   });
 
-  test("the passed time is counted from the first packet of a frame, not from its last", () => {
+  test("the elapsed time is counted from the first packet of a frame, not from its last", () => {
     const viewer = started();
     viewer.nowMs += 40;
     viewer.feed(0, { extended: 101, timestamp: 9_000, marker: true });
@@ -82,7 +82,7 @@ describe("layer switches", () => {
     expect(viewer.feed(1, { extended: 1, key: true, timestamp: 123 })?.ts).toBe(500_000 + 9_000);
   });
 
-  test("a keyframe of the very moment already shown still moves time forward", () => {
+  test("the timestamp increases even if the new layer's keyframe has the same capture time as the last frame", () => {
     const viewer = started();
     viewer.forwarder.setSenderReport(0, { ntpMs: 50_000, rtpTimestamp: 9_000 });
     viewer.forwarder.setSenderReport(1, { ntpMs: 50_000, rtpTimestamp: 70_000 });
@@ -100,7 +100,7 @@ describe("layer switches", () => {
     expect(viewer.feed(1, { extended: 1, key: true, timestamp: 70_000 })?.ts).toBe(500_000 + 1_800);
   });
 
-  test("a keyframe whose first packet came late: the packets after it are fed again and fit", () => {
+  test("when a keyframe's first packet comes late, the packets after it are forwarded again with fitting numbers", () => {
     const viewer = started();
     viewer.forwarder.setTarget(1);
     expect(viewer.feed(1, { extended: 501, timestamp: 5 })).toBeUndefined();

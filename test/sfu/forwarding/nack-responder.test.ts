@@ -75,7 +75,7 @@ describe("answering a viewer's NACK", () => {
     expect(responder.unanswered).toBe(0);
   });
 
-  test("remembers all packets of one second at any rate, and uses no more memory than they need", () => {
+  test("all packets of one second are remembered at any rate, in no more memory than they need", () => {
     for (const [perSecond, capacity] of [
       [10, 16],
       [100, 128],
@@ -105,7 +105,7 @@ describe("answering a viewer's NACK", () => {
     }
   });
 
-  test("not twice within a round trip, and not for ever", () => {
+  test("a packet is not sent again twice within a round trip, and not for ever", () => {
     const responder = sentOnce();
     const ask = (nowMs: number) => responder.answer(65_530, nowMs, 100, view, target());
     expect([ask(0), ask(50), ask(79), ask(80), ask(81)]).toEqual([true, false, false, true, false]);

@@ -20,7 +20,7 @@ describe("pauses and other publishers", () => {
     });
   });
 
-  test("a publisher whose clock stood still while muted is moved on by the real time", () => {
+  test("if a publisher's clock stood still while muted, the timestamp advances by the real time", () => {
     const viewer = new Viewer("audio");
     viewer.forwarder.setTarget(0);
     viewer.feed(0, { extended: 1, timestamp: 960 });
@@ -48,7 +48,7 @@ describe("pauses and other publishers", () => {
     expect(viewer.target.payloadType).toBe(46);
   });
 
-  test("a layer that goes on under another SSRC, with lower numbers and another clock", () => {
+  test("a layer continues under another SSRC with lower numbers and another clock", () => {
     const viewer = new Viewer();
     viewer.forwarder.setTarget(0);
     viewer.feed(0, { extended: 60_000, key: true, timestamp: 3_000_000_000, pictureId: 8 });
@@ -81,7 +81,7 @@ describe("pauses and other publishers", () => {
     expect(viewer.feed(0, { extended: 1, key: true, timestamp: 54_000 })?.ts).toBe(500_000 + 9_000);
   });
 
-  test("nor do they serve the layers of the next publisher, before it has sent its own", () => {
+  test("sender reports of one publisher are not used for the layers of the next", () => {
     const viewer = new Viewer();
     viewer.forwarder.setTarget(0);
     viewer.feed(0, { extended: 1, key: true, timestamp: 0 });

@@ -39,7 +39,7 @@ describe("how the kernel divides the datagrams of one port", () => {
     ["::1", "::1"],
     ["::", "127.0.0.1"],
     ["::", "::1"],
-  ])("a socket on %s gets what clients at %s send to it, among as many addresses as fit", async (host, from) => {
+  ])("a socket on %s gets the datagrams of its clients at %s, with as many addresses as fit into the program", async (host, from) => {
     const first = await bind(host);
     expect(reuse.allow(first.fd, true)).toBe(true);
     const second = await bind(host, first.port);
@@ -76,7 +76,7 @@ describe("how the kernel divides the datagrams of one port", () => {
     expect([third.got.length, second.got.length]).toEqual([20, 0]);
   });
 
-  test("an address that forbids sharing again keeps others out, whatever they ask for", async () => {
+  test("a port that is no longer shared cannot be bound by others, whatever options they set", async () => {
     const first = await bind("127.0.0.1");
     reuse.allow(first.fd, true);
     reuse.allow(first.fd, false);

@@ -118,7 +118,7 @@ describe("two processes on the same media ports", () => {
   };
 
   test.each(HOSTS)(
-    "%s: on %s the calls at %s go on without a lost packet while a newer process comes, and when the older goes",
+    "%s: on %s, calls at %s lose no packet when a newer process starts and when the older one ends",
     async (fanOut, hostname, host) => {
       const options = { hostname, announce: [host], fanOut };
       const older = await start(options);

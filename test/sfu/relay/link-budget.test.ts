@@ -38,7 +38,7 @@ test("a link that carries everything is never limited", () => {
   expect(budget.limit).toBe(Number.POSITIVE_INFINITY);
 });
 
-test("on a narrow link the highest layer stops within three seconds, and is tried ever more rarely", () => {
+test("on a narrow link the highest layer stops within three seconds, and is tried again at growing intervals", () => {
   const { sent } = played(600, LAYERS, () => 1_000_000);
   expect(sent.slice(3, 10).every((bits) => bits <= 650_000)).toBe(true);
   expect(share(sent.slice(3), 650_000)).toBeGreaterThan(0.9);
@@ -58,7 +58,7 @@ test("losses that do not depend on the load cost one try, and no layer for long"
   expect(share(sent.slice(60), ALL)).toBe(1);
 });
 
-test("a longer route is not taken for a queue for more than two minutes", () => {
+test("a longer route is mistaken for a queue for at most two minutes", () => {
   const queue = new LinkQueue();
   const queues: (number | null)[] = [];
   for (let second = 0; second < 200; second++) {

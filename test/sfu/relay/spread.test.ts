@@ -64,7 +64,7 @@ describe("a room on several workers", () => {
   };
 
   test.each(["127.0.0.1", "::"])(
-    "those who join a full room go to another worker and see it (bound to %s)",
+    "participants who join a full room are on another worker and see all others (bound to %s)",
     async (hostname) => {
       const { media, events, spread } = await start({ hostname });
       const host = await film(media, events, "host");

@@ -323,7 +323,7 @@ describe("data of one participant", () => {
       expect(numbered(first)).toEqual([[42, "a"]]);
     });
 
-    test("it gets acknowledgements of its own messages, at first 0, and only when they change", () => {
+    test("the client gets acknowledgements of its own messages, at first 0, and only when they change", () => {
       const first = had(0);
       data.opened(first);
       data.tick();
@@ -537,7 +537,7 @@ describe("data of one participant", () => {
       expect(packetsOf(lossy).map(({ sequence }) => sequence)).toEqual([0]);
     });
 
-    test("bytes wait for the channel, text goes to the RTC socket meanwhile, and neither waits for ever", () => {
+    test("bytes wait for the channel for a limited time, and text goes to the RTC socket meanwhile", () => {
       const bytes = () => fromBen(packet(0, Buffer.from([0xff, 0x00])));
       expect(data.deliver("reliable", bytes())).toBe(false);
       data.expectChannels();

@@ -32,7 +32,7 @@ describe("a connection that is checked", () => {
     expect(watch(60, "nothing", () => false)).toEqual([]);
   });
 
-  test("need not report on audio more often than every seven seconds", () => {
+  test("does not stall if it reports on audio only every seven seconds", () => {
     expect(watch(60, "audio reports", (second) => second % 7 === 0)).toEqual([]);
     expect(watch(60, "audio reports", (second) => second < 5)).toEqual(["stalled at 14"]);
   });

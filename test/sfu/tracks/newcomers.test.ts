@@ -6,7 +6,7 @@ import { Stage } from "./stage.ts";
 
 type Seen = { sequenceNumber: number; timestamp: number; keyframe: boolean };
 
-test("a subscriber that waits for a track to be sent begins with its first keyframe, which others get once", () => {
+test("a subscriber that waited for a track begins with its first keyframe, which other subscribers do not get twice", () => {
   const stage = new Stage("VP8");
   const frame = (sequenceNumber: number, keyframe: boolean) =>
     stage.receive(

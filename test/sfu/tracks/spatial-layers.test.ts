@@ -92,7 +92,7 @@ function seenBy({ seen }: StageViewer) {
 }
 
 for (const codec of ["VP9", "AV1"] as const) {
-  test(`${codec}: each viewer gets its layers of one stream, without gaps, and every picture ends`, () => {
+  test(`${codec}: each viewer gets its layers of one stream without gaps, and every frame has an end marker`, () => {
     const { stage, publisher, viewers, choose } = start(codec, 3);
     expect(stage.publication.choices.map(({ height }) => height)).toEqual(HEIGHTS);
     for (const viewer of viewers) seenBy(viewer);
@@ -110,7 +110,7 @@ for (const codec of ["VP9", "AV1"] as const) {
     expect(stage.layer.group.size).toBe(1);
   });
 
-  test(`${codec}: layers are dropped with the next picture, and added with a keyframe, which is requested`, () => {
+  test(`${codec}: layers are dropped with the next frame, and added with a keyframe, which is requested`, () => {
     const { stage, publisher, viewers, choose } = start(codec, 1);
     const [viewer] = viewers as [StageViewer];
     publisher.picture();

@@ -111,7 +111,7 @@ const pictureIds = ({ seen }: StageViewer) => [
 ];
 
 describe.each(WAYS)("by the %s", (way) => {
-  test("a viewer gets the layers up to one, and numbers without gaps", () => {
+  test("a viewer gets the temporal layers up to its highest one, with sequence numbers without gaps", () => {
     const { publisher, all, choose, forget } = start(way, 4);
     forget();
     const [whole, half, quarter, other] = all as [StageViewer, StageViewer, StageViewer, StageViewer];
@@ -124,7 +124,7 @@ describe.each(WAYS)("by the %s", (way) => {
     for (const viewer of all) expect(gaps(viewer)).toBe(0);
   });
 
-  test("more of them begin with a frame that allows it, and then all viewers share a fan-out group again", () => {
+  test("higher layers begin with a frame that allows it, and then all viewers share a fan-out group again", () => {
     const { stage, publisher, all, choose, forget } = start(way, 2);
     const [viewer] = all as [StageViewer];
     publisher.send(8);
@@ -143,7 +143,7 @@ describe.each(WAYS)("by the %s", (way) => {
     expect(stage.layer.group.size).toBe(2);
   });
 
-  test("a keyframe begins all of them", () => {
+  test("all temporal layers can begin with a keyframe", () => {
     const { publisher, all, choose, forget } = start(way, 1);
     const [viewer] = all as [StageViewer];
     choose(viewer, 0);

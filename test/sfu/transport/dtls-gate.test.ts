@@ -44,7 +44,7 @@ const messageOf = (record: Buffer) => ({
 });
 
 describe("the DTLS gate", () => {
-  test("whole messages in their order, whatever order, repetition and size the fragments have", () => {
+  test("messages are delivered whole and in order, whatever order, repetition and size the fragments have", () => {
     const bodies = fc.array(fc.uint8Array({ minLength: 1, maxLength: 300 }), { minLength: 1, maxLength: 6 });
     fc.assert(
       fc.property(bodies, fc.integer({ min: 1, max: 120 }), fc.infiniteStream(fc.nat()), (contents, size, random) => {

@@ -157,7 +157,7 @@ describe("DTLS", () => {
     expect(sent.length).toBe(before + repeated.length);
   });
 
-  test("the state of the handshake ends with it", async () => {
+  test("the state of a handshake is released when it ends", async () => {
     const created: WeakRef<object>[] = [];
     const server = DtlsServer.prototype as unknown as { setupExtensions(): void };
     const { setupExtensions } = server;
@@ -184,12 +184,12 @@ describe("DTLS", () => {
     });
   });
 
-  test("a fingerprint in a broken hash does not count", async () => {
+  test("a fingerprint with an insecure hash is ignored", async () => {
     const { outcome } = await handshake({ expected: [{ algorithm: "sha-1", value: "AA" }] });
     expect(outcome).toBe("failed");
   });
 
-  test("no SRTP profile in common fails", async () => {
+  test("a handshake without a common SRTP profile fails", async () => {
     const { outcome } = await handshake({ profile: "AEAD_AES_128_GCM", profiles: ["AES_CM_128_HMAC_SHA1_80"] });
     expect(outcome).toBe("failed");
   });

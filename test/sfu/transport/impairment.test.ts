@@ -22,7 +22,7 @@ function run(options: ImpairmentOptions, count = 10_000, everyMs = 1, bytes = 1_
 const inOrder = (arrived: [number, number][]) => arrived.every(([n], i) => i === 0 || n > (arrived[i - 1]?.[0] ?? -1));
 
 describe("a bad network on demand", () => {
-  test("without options it is a wire", () => {
+  test("without options nothing is lost or delayed", () => {
     expect(run({}, 100)).toEqual(Array.from({ length: 100 }, (_, i) => [i, i]));
   });
 
@@ -81,7 +81,7 @@ describe("a bad network on demand", () => {
     expect(network).toMatchObject({ lost: 1, delivered: 2 });
   });
 
-  test("the random numbers are even", () => {
+  test("the random numbers are uniformly distributed", () => {
     const random = seededRandom(7);
     const buckets = new Array<number>(10).fill(0);
     for (let i = 0; i < 100_000; i++) {

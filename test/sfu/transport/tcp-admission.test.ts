@@ -79,7 +79,7 @@ describe("who may hold a TCP connection to a media port", () => {
     expect(admission.size).toBe(501);
   });
 
-  test("[17] thousands that come at once are not each compared with all others", () => {
+  test("[17] when thousands of connections come at once, each one is admitted without a search through all others", () => {
     const admission = new TcpAdmission<Fake>();
     let looks = 0;
     for (let i = 0; i < 6_000; i += 1) {

@@ -88,7 +88,7 @@ describe("ICE over TCP", () => {
     expect(packets).toEqual(["one", "", "three", "x".repeat(1_500)]);
   });
 
-  test("answers come framed", async () => {
+  test("responses are sent in frames", async () => {
     const { number, connections, packets } = listen();
     const { socket, received } = await connect(number);
     socket.write(frame("hello"));
@@ -98,7 +98,7 @@ describe("ICE over TCP", () => {
     expect(Buffer.concat(received).toString("hex")).toBe(frame("welcome").toString("hex"));
   });
 
-  test("a stream that is something else is closed", async () => {
+  test("a stream that is not ICE is closed", async () => {
     const { number, packets } = listen();
     const { socket, isClosed } = await connect(number);
     socket.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n");

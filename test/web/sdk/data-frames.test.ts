@@ -8,7 +8,7 @@ beforeEach(() => {
 });
 afterEach(() => room.close());
 
-test("text passes both ways, numbered for each, and bytes and streams disturb an older client in nothing", async () => {
+test("text passes in both directions with each client's numbers, and bytes and streams do not disturb an older client", async () => {
   const [ann, old] = [room.join("ann"), room.joinWithFrames("old")];
   await Bun.sleep(0);
   old.send({ payload: "from frames", topic: "t", stream: "s", seq: 1 });

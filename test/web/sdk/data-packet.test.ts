@@ -79,7 +79,7 @@ function ofLivekit(data: Uint8Array): DataPacket {
   }
 }
 
-test("every packet means the same to LiveKit's implementation, and comes back the same", () => {
+test("LiveKit's implementation reads every packet in the same way, and what it writes is read back the same", () => {
   fc.assert(
     fc.property(packet, (one) => {
       const encoded = encodePacket(one);
@@ -96,7 +96,7 @@ test("every packet means the same to LiveKit's implementation, and comes back th
   );
 });
 
-test("any bytes are a packet or none, and never an exception", () => {
+test("no bytes make the decoder throw", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 400 }), (data) => {
       decodePacket(data);
@@ -129,7 +129,7 @@ test("unknown fields are skipped, and thousands of fields are refused", () => {
   expect(decodePacket(Buffer.concat(Array.from({ length: 1_001 }, () => nested)))).toBeNull();
 });
 
-test("an encrypted packet means the same to LiveKit's implementation, inside and out", () => {
+test("LiveKit's implementation reads an encrypted packet and its content in the same way", () => {
   const content = { user: { payload: Uint8Array.of(1, 2), topic: "t" } };
   const inner = livekit.EncryptedPacketPayload.fromBinary(encodeContent(content));
   expect(inner.value).toMatchObject({ case: "user", value: { topic: "t" } });

@@ -91,7 +91,7 @@ describe("streams", () => {
     expect(seen).toEqual([]);
   });
 
-  test("a participant that begins streams without end takes no other's place", async () => {
+  test("a participant that begins endless streams does not keep others from streaming", async () => {
     const [ann, ben, eve] = [room.join("ann"), room.join("ben"), room.join("eve")];
     const begun: string[] = [];
     const ofAnn = new Promise<StreamReader>((resolve) => {

@@ -112,7 +112,7 @@ describe("[encryption] frames", () => {
     }
   });
 
-  test("an empty frame passes, and without a key nothing leaves", async () => {
+  test("an empty frame passes, and without a key no other frame is sent", async () => {
     const empty: Frame = { codec: "opus", bytes: new Uint8Array(), isKeyframe: true };
     expect(await encryptFrame(new KeyRing(), empty)).toHaveLength(0);
     expect(await encryptFrame(new KeyRing(), { codec: "opus", ...FRAMES.opus })).toBeNull();
@@ -121,7 +121,7 @@ describe("[encryption] frames", () => {
     expect(await encryptFrame(await ringWith("x"), parameters)).toBeNull();
   });
 
-  test("failures are told apart: plain, unknown key, wrong key, changed clear byte", async () => {
+  test("failures are distinguished: an unencrypted frame, an unknown key, a wrong key, a changed clear byte", async () => {
     const { bytes: plain, isKeyframe } = FRAMES.VP8;
     const sealed = await encryptFrame(await ringWith("right", 1), { codec: "VP8", bytes: plain, isKeyframe });
     if (!sealed) throw new Error("not encrypted");
@@ -151,7 +151,7 @@ describe("[encryption] frames", () => {
     expect(hex((await decryptFrame(receiver, frame, 0)) as Uint8Array)).toBe(hex(plain));
   });
 
-  test("frames under a wrong key do not cause a search each, and a new key is used at once", async () => {
+  test("frames under a wrong key do not each cause a search of ratcheted keys, and a new key is used at once", async () => {
     const right = random(32);
     const [sender, receiver] = [new KeyRing(), new KeyRing()];
     await sender.set(0, await importMaterial(right));

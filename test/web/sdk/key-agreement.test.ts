@@ -157,7 +157,7 @@ describe("[encryption] participants who agree on keys", () => {
     await until(() => hub.indexOf("ada") !== before);
   });
 
-  test("a public key that the server exchanges changes the safety number of whom it deceives", async () => {
+  test("if the server replaces a public key, the safety number of the deceived participant changes", async () => {
     const mallory = await KeyAgreement.create();
     hub.publicKeyOf = (viewer, identity) =>
       viewer === "ada" && identity === "ben"

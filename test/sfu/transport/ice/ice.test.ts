@@ -187,7 +187,7 @@ describe("ICE-lite on one port", () => {
     for (const { message } of asked) expect(hasIntegrity(message, THEIRS.pwd)).toBeTrue();
   });
 
-  test("a question that was lost is asked again without a further check", () => {
+  test("a check of the server that was lost is sent again without a further check of the client", () => {
     receive(check(credentials), A);
     receive(check(credentials), B, 0);
     sent = [];

@@ -50,7 +50,7 @@ describe("a peer whose address has changed", () => {
   };
 
   test.each(["publisher", "viewer"] as const)(
-    "%s: an ICE restart from there goes on with the same tracks",
+    "%s: an ICE restart from the new address continues the same tracks",
     async (name) => {
       const peer = name === "publisher" ? publisher : viewer;
       for (const [round, hostname] of ["127.0.0.2", "127.0.0.3", "127.0.0.1"].entries()) {
@@ -67,7 +67,7 @@ describe("a peer whose address has changed", () => {
     },
   );
 
-  test("without a restart, a check from there is enough, and a stranger gets nowhere", async () => {
+  test("without an ICE restart, a check from the new address is enough, and a stranger's packets have no effect", async () => {
     await publisher.move("127.0.0.2");
     await viewer.move("127.0.0.3");
     await flows();

@@ -75,7 +75,7 @@ test("packets in any order make the frames in order, and a repeated one counts o
   expect(made.map(({ timestamp }) => timestamp / 3_000)).toEqual([0, 1, 2, 3, 4, 5]);
 });
 
-test("a frame of more packets than any has is dropped, and its packets with it", () => {
+test("a frame with more packets than any valid frame is dropped, and its packets are released", () => {
   const { assembler, made } = assemble(new H264Frames());
   for (const [i, packet] of fragmentedH264(20_000).entries()) assembler.add(i, 0, i === 19_999, spanOf(packet), 0);
   expect(made).toEqual([]);

@@ -125,7 +125,7 @@ describe("reading an offer", () => {
     expect(data).toMatchObject({ kind: "application", sctpPort: 5000 });
   });
 
-  test("what is kept of an offer does not keep its text", () => {
+  test("the parsed offer does not keep the offer's text in memory", () => {
     const heldBytes = () => {
       Bun.gc(true);
       return heapStats().heapSize;

@@ -29,7 +29,7 @@ function protect(sender: SrtpSender, packet: Uint8Array, headerLength = 12): Uin
 }
 
 describe("RFC 3711 and RFC 7714 test vectors", () => {
-  test("[B.2] AES-CM keystream", () => {
+  test("[B.2] the AES-CM keystream is that of the RFC", () => {
     const zeros = (length: number) => new Uint8Array(length);
     const cipher = new CmCipher({
       rtpKey: hex("2B7E151628AED2A6ABF7158809CF4F3C"),
@@ -47,7 +47,7 @@ describe("RFC 3711 and RFC 7714 test vectors", () => {
     );
   });
 
-  test("[B.3] key derivation", () => {
+  test("[B.3] the derived keys are those of the RFC", () => {
     const keys = deriveSessionKeys({
       profile: "AES_CM_128_HMAC_SHA1_80",
       key: hex("E1F97A0D3E018BE0D64FA32C06DE4139"),
@@ -65,7 +65,7 @@ describe("RFC 3711 and RFC 7714 test vectors", () => {
     return new GcmCipher({ rtpKey: key, rtpSalt: salt, rtcpKey: key, rtcpSalt: salt, rtpAuth: none, rtcpAuth: none });
   };
 
-  test("[16.1.1] SRTP AEAD_AES_128_GCM, both ways", () => {
+  test("[16.1.1] the SRTP sample of AEAD_AES_128_GCM is encrypted and decrypted", () => {
     const plain = hex(
       "8040f17b8041f8d35501a0b247616c6c696120657374206f6d6e69732064697669736120696e207061727465732074726573",
     );
@@ -79,7 +79,7 @@ describe("RFC 3711 and RFC 7714 test vectors", () => {
     expect(data.slice(0, plain.length)).toEqual(plain);
   });
 
-  test("[17.1] SRTCP AEAD_AES_128_GCM, both ways", () => {
+  test("[17.1] the SRTCP sample of AEAD_AES_128_GCM is encrypted and decrypted", () => {
     const plain = hex(
       "81c8000d4d6172734e5450314e545032525450200000042a0000e9304c756e61deadbeefdeadbeefdeadbeefdeadbeefdeadbeef",
     );

@@ -26,7 +26,7 @@ const RESPONSE_V6 = hex(`01010048 2112a442 b7e7a701bc34d686fa87dfae  8022000b 74
   00200014 0002a1470113a9faa5d3f179bc25f4b5bed2b9d9  00080014 a382954e4be67bf11784c97c8292c275bfe3ed41  80280004 c8fb0b4c`);
 
 describe("RFC 5769 test vectors", () => {
-  test("[2.1] request", () => {
+  test("[2.1] the sample request is parsed and verified", () => {
     const message = parseStun(REQUEST);
     if (message === undefined) throw new Error("not parsed");
     expect(message).toMatchObject({
@@ -46,7 +46,7 @@ describe("RFC 5769 test vectors", () => {
   test.each([
     ["2.2", RESPONSE_V4, "192.0.2.1"],
     ["2.3", RESPONSE_V6, "2001:db8:1234:5678:11:2233:4455:6677"],
-  ])("[%s] response", (_, bytes, address) => {
+  ])("[%s] the sample response is parsed and verified", (_, bytes, address) => {
     const message = parseStun(bytes);
     if (message === undefined) throw new Error("not parsed");
     expect(hasIntegrity(message, PASSWORD)).toBe(true);
