@@ -195,6 +195,6 @@ function openMigrated(config: Config, options: RuntimeOptions, now: Now, log: Lo
   if (done.length > 0) log.info({ migrations: done.length, newest: done.at(-1) }, "database: migrated");
   rewriteSmallDatabase(db.$client);
   if (!canShrink(db.$client)) log.info({}, "database: cannot shrink until stoa migrate --compact");
-  if (!isProtected(db.$client)) log.info({}, "database: no checksums of pages until stoa migrate --compact");
+  if (!isProtected(db.$client)) log.info({}, "database: pages have no checksums until stoa migrate --compact");
   return db;
 }

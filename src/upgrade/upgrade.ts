@@ -62,7 +62,7 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
       throw error;
     });
     await Promise.race([server.endCompositions(), Bun.sleep(COMPOSITIONS_END_WITHIN_MS)]);
-    const leftover = (err: unknown) => log.warn({ err }, "upgrade: a task from before the handover failed");
+    const leftover = (err: unknown) => log.warn({ err }, "upgrade: a background task failed after the handover");
     process.on("uncaughtException", leftover).on("unhandledRejection", leftover);
     const handingOver = server.handOver(shared.ports).then((handedOver) => handOverTo(newer, shared, handedOver));
     handingOver.catch((err: Error) => {

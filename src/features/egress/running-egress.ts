@@ -187,7 +187,7 @@ export class RunningEgress {
         this.#outputChanged(message);
         break;
       case "slow":
-        this.#runtime.log.warn({ roomId: this.roomId }, "egress: machine too slow, moments left out");
+        this.#runtime.log.warn({ roomId: this.roomId }, "egress: machine too slow, frames skipped");
         break;
       case "ended":
         this.#end ??= { status: "FAILED", error: message.error };
