@@ -60,7 +60,6 @@ const ALL_PROFILES: SrtpProfile[] = ["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_8
 export class EmbeddedMedia implements MediaNode {
   readonly #workers: MediaWorker[] = [];
   readonly #rooms = new Map<string, RoomSites<MediaWorker>>();
-  /** The links between the workers of this node. */
   readonly #links = workerLinks<MediaWorker>();
   /** The links to other nodes. */
   readonly #linkEnds = new NodeLinkEnds<MediaWorker>();
@@ -208,7 +207,6 @@ export class EmbeddedMedia implements MediaNode {
     return room;
   }
 
-  /** Calls the worker of the participant. */
   async #call<M extends EngineMethod>(method: M, request: MediaRequest<M> & ParticipantRef): Promise<MediaResponse<M>> {
     const worker = this.#find(request).workerOf(request.participantId);
     return (await worker.call(method, request)) as MediaResponse<M>;

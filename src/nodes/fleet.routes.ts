@@ -29,7 +29,6 @@ const linkRoutes = ({ guards }: Http, { signaling }: Pick<FleetServices, "signal
     response: { 200: ServerLinks },
   });
 
-/** Routes for operators. */
 const fleetOperatorRoutes = ({ guards }: Http, { write }: Runtime, { fleet }: { fleet: FleetService }) =>
   new Elysia({ prefix: "/v1/rtc/servers", tags: ["fleet"] })
     .use(guards.operator)

@@ -38,7 +38,6 @@ export class NodeFrameQueue {
     this.#queue = new FairQueue({ sliceMs: SLICE_MS, clock, nextTick: (run) => this.#whenAvailable(run) });
   }
 
-  /** The reader for one socket. */
   reader({ receive, overflowed }: NodeFrameHandler): SocketReader<string> {
     return new SocketReader<string>(
       this.#queue,

@@ -91,7 +91,6 @@ function worstOf(conditions: readonly LinkCondition[]): Figures {
 
 export function createNodeLinks(output: NodeLinksOutput) {
   const ends = new Map<string, NodeEnd>();
-  /** The ends of links by room and node. */
   const rooms = new Map<string, Map<string, NodeEnd>>();
   /** Links that one of their two nodes has reported after a restart, until the other one reports them too. */
   const found = new Map<string, { site: Site; link: OpenedLink }>();

@@ -38,7 +38,6 @@ type RemoteMediaOptions = {
   sharesDisk?: boolean;
   /** Finds the client behind a socket of our TURN relay, which appears to the node as the client. */
   relayedClient?: RelayedClient;
-  /** Called when the node has reported its media endpoints. */
   onEndpoints?: () => void;
   /** Called when a message of the node was rejected. */
   onRefused?: (reason: NodeRefusal) => void;

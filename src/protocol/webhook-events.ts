@@ -61,5 +61,4 @@ export const EVENT_TYPES_OF: Record<WebhookFormat, readonly (WebhookEventType | 
   livekit: LIVEKIT_EVENT_TYPES,
 };
 
-/** The `data` of each event. */
 export type WebhookEventData = { [T in WebhookEventType]: WebhookPayloadOf<T> };

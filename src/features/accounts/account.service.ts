@@ -27,7 +27,6 @@ export type AccountDeps = {
   mailTexts: MailTexts;
 };
 
-/** The request that registers an account. */
 export type RegistrationRequest = Client & { id: string; ownHost: boolean };
 
 type NewAccount = { email: string; password: string; name?: string; inviteToken?: string };

@@ -33,7 +33,6 @@ export type SignIn = {
   refreshToken: string;
 };
 
-/** A session with its next refresh token. */
 type StartedSession = { session: SessionRow; refreshToken: string };
 
 export type SessionService = ReturnType<typeof sessionService>;

@@ -207,7 +207,6 @@ export function chatPersonalDataStore(db: Db) {
       showing.all(conversationId, JSON.stringify(userId), userId, limit),
     removeAttachment: (unit: Unit, messageId: number, at: number) => void removeAttachment.run(unit, messageId, at),
 
-    /** Events of a conversation that may name the user. */
     events: (conversationId: string, userId: string) =>
       pages(0, (after) => {
         const until = eventBound.get(conversationId, after, ROWS_PER_PAGE)?.seq ?? null;

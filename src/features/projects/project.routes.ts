@@ -25,7 +25,6 @@ export const projectsRoutes = (http: Http, runtime: Runtime, services: ProjectSe
     .use(memberRoutes(http, runtime, services))
     .use(apiKeyRoutes(http, runtime, services.apiKeys));
 
-/** The project of the API key. */
 const ownProjectRoutes = ({ guards }: Http, projects: ProjectService) =>
   new Elysia({ tags: ["project"] }).use(guards.apiKey).get(
     "/v1/project",

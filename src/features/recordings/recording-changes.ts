@@ -8,7 +8,6 @@ import type { RecordingStore } from "./recording.store.ts";
 import type { RecordingFileRow, RecordingRow } from "./recording.table.ts";
 import type { Timeline } from "./timeline.ts";
 
-/** The writer of a file, and the file's location. */
 export type WrittenBy = Pick<RecordingFileRow, "location" | "serverName">;
 
 type Deps = {

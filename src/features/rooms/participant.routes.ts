@@ -121,7 +121,6 @@ export const participantKeyRoutes = ({ guards }: Http, moderation: ModerationSer
       },
     );
 
-/** Actions of members of the project, from the dashboard. */
 export const participantMemberRoutes = ({ guards }: Http, moderation: ModerationService) =>
   new Elysia({ prefix: "/v1/projects/:projectId/rooms/:roomId/participants/:identity", tags: ["rooms: dashboard"] })
     .use(guards.member)

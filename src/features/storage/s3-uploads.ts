@@ -16,7 +16,6 @@ export type BucketUploads = {
   abandon(objectKey: string, uploadId: string): Promise<void>;
 };
 
-/** An error response of the bucket, with the code of S3. */
 export class BucketError extends Error {
   constructor(readonly code: string) {
     super(`the bucket responded ${code}`);

@@ -94,7 +94,6 @@ export function createDeliveryThrottle(perSecond: number) {
       unreachable.set(endpointId, { failures, pausedUntil: at + pauseMs });
     },
 
-    /** Forgets a deleted endpoint. */
     forget(endpointId: string): void {
       unreachable.delete(endpointId);
       environmentOf.delete(endpointId);

@@ -31,7 +31,6 @@ declare module "../../kernel/bus.ts" {
     webhookChanged: { projectId: string };
     /** An endpoint has deliveries that may be due: new deliveries, a redelivery, or it was enabled again. */
     webhookDeliveriesDue: { endpointId: string };
-    /** One attempt to deliver an event is over. */
     webhookAttempted: { projectId: string; environment: Environment; delivered: boolean };
   }
 }

@@ -73,7 +73,6 @@ export type NodeCaller = { kind: "node"; key: NodeKey | null };
 
 export type Caller = ApiKeyCaller | SessionCaller | ChatTokenCaller | RtcTokenCaller | NodeCaller;
 
-/** The author of an action with an API key. */
 export function authorOfKey({ caller, info }: { caller: ApiKeyCaller; info: RequestInfo }): Author {
   const request = { id: info.id, ip: info.ip, userAgent: info.userAgent };
   const { keyId: id, name, environment } = caller;

@@ -29,7 +29,6 @@ export type ReaderLimits = {
 
 const CLIENT_LIMITS: ReaderLimits = { framesAtOnce: FRAMES_PER_BURST, waitingBytes: 4 * 1024 * 1024 };
 
-/** The queue that the readers of all sockets share. */
 export function createFrameQueue(loop: EventLoop = {}): FairQueue {
   return new FairQueue({ sliceMs: SLICE_MS, burst: FRAMES_PER_BURST, ...loop });
 }

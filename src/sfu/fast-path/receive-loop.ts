@@ -27,7 +27,6 @@ const PAUSED_MS = 1_000;
 export interface LoopSource {
   /** Null while native code cannot forward its packets. */
   session(): LoopSession | null;
-  /** Applies a run of packets that native code has received and sent. */
   applyDeferredAccounting(run: PacketRun, batch: ReceiveBatch, nowMs: number): void;
   /** Handles a packet that native code has opened or refused. */
   receiveOpened(data: Buffer, outcome: number, nowMs: number): void;

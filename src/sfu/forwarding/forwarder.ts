@@ -173,7 +173,6 @@ export class Forwarder {
     if (layer === this.#current) this.#current = PAUSED;
   }
 
-  /** Called with each sender report of a layer. */
   setSenderReport(layer: number, reference: ClockReference): void {
     this.#references.set(layer, reference);
     if (layer === this.#previous) this.#timestamp.setReference(reference);

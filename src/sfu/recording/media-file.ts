@@ -4,7 +4,6 @@ import { H264Frames } from "../wire/frames/h264-frames.ts";
 import { OpusFrames } from "../wire/frames/opus-frames.ts";
 import { Vp8Frames, Vp9Frames } from "../wire/frames/vpx-frames.ts";
 
-/** The format of a track as its file states it. */
 export type TrackFormat =
   | { codec: "opus"; channels: number }
   | { codec: "vp8" | "vp9"; width: number; height: number }

@@ -13,7 +13,6 @@ export function box(type: string, ...parts: Uint8Array[]): Uint8Array {
   return out;
 }
 
-/** A box with a version and flags. */
 export function fullBox(type: string, version: number, flags: number, ...parts: Uint8Array[]): Uint8Array {
   return box(type, u32(version * 2 ** 24 + flags), ...parts);
 }

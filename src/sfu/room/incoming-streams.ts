@@ -109,7 +109,6 @@ export class IncomingStreams {
     for (const layer of publication.layers) this.#closeFastStream(layer);
   }
 
-  /** The publication has ended. */
   end(publication: Publication): void {
     this.leaveFastPath(publication);
     for (const layer of publication.layers) this.#fastStreams.delete(layer);

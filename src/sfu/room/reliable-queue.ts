@@ -8,7 +8,6 @@ import { numbered } from "./livekit-data-packet.ts";
 
 /** The participant that sent a message, as its readers use it. */
 export interface DataSender {
-  /** Called with the number of bytes that wait for the reader. */
   readerBehind(reader: string, bytes: number): void;
   /** Called with the number of the sender's messages that the reader does not get. */
   readerLost(reader: string, messages: number, reason?: DataDropReason): void;

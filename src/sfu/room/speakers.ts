@@ -177,7 +177,6 @@ export const isVoice = ({ kind, source }: Publication): boolean => kind === "aud
 /** Which microphones of a room are audible, and which participants are shown as speaking. */
 export class RoomVoices {
   readonly #speakers = new Speakers();
-  /** By track. */
   readonly #loudest: LoudestVoices;
   /** Identities by track, of microphones that have been heard. */
   readonly #identities = new Map<string, string>();

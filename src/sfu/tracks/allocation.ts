@@ -126,7 +126,6 @@ export class Allocation {
   }
 }
 
-/** The highest temporal layer of which the subscriber wants the frames. */
 function wantedTemporal({ settings }: Subscription, chosen: SelectableLayer | null): number {
   const { temporal, framesPerSecond } = chosen?.stream ?? {};
   if (settings.maxFps === null || !temporal || framesPerSecond === undefined) return ALL_TEMPORAL;

@@ -42,7 +42,6 @@ export interface Subscriber {
   backupChanged?(): void;
   /** Called when a layer continues as another stream. */
   restarted(layer: number): void;
-  /** Called with each sender report of a layer. */
   reported(layer: number, reference: ClockReference): void;
   /** Called when the publisher's clock was corrected, before `reported` is called. */
   clockMoved?(byMs: number): void;

@@ -165,7 +165,6 @@ export class PublishedLayer {
     return keyframe && nowMs - keyframe.atMs < KEYFRAME_INTERVAL_MS ? keyframe.extended : null;
   }
 
-  /** Returns true when a request has to be sent now. */
   takeKeyframeRequest(nowMs: number): boolean {
     if (this.nack.takeKeyframeRequest()) this.#keyframeWanted = true;
     if (!this.#keyframeWanted || nowMs - this.#keyframeAskedMs < KEYFRAME_INTERVAL_MS) return false;

@@ -25,7 +25,6 @@ const SAME_FRAME_MS = 20;
 /** A silent microphone sends a packet every 400 ms (DTX), which may be a little late. */
 const SILENCE_MS = 600;
 
-/** One layer as it is recorded. */
 type Stream = {
   layer: number;
   ssrc: number;
@@ -47,7 +46,6 @@ export class TrackRecorder implements Subscriber {
   readonly #primary = new RtpView();
   readonly #view = new RtpView();
   readonly #ending: Promise<void>[] = [];
-  /** The layer that is written. */
   #current: Stream | null = null;
   /** The layer that is written from its next keyframe on. */
   #next: Stream | null = null;
@@ -67,7 +65,6 @@ export class TrackRecorder implements Subscriber {
     return this.#publication.choices.at(-1)?.index ?? null;
   }
 
-  /** The record of the open file. */
   get record(): RecordedFile | null {
     return this.#open?.record ?? null;
   }

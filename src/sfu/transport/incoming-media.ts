@@ -21,7 +21,6 @@ export type MediaEvents = {
 
 type MediaOwner = {
   events: MediaEvents;
-  /** A packet from this path is authentic. */
   onAuthentic(path: Path, nowMs: number): void;
   /** The path belongs to this connection, and its packets are not delayed by a simulated network. */
   isDirect(path: Path): boolean;

@@ -115,7 +115,6 @@ const verificationRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { f
     );
 };
 
-/** The second factors of the signed-in user. */
 const factorRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { factors, sessions, users }: Services) => {
   /** Setting up the first factor also verifies it: a session that needs no further verification replaces this one. */
   const withSession = async <Result extends { recoveryCodes: string[] | null }>(

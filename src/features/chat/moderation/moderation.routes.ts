@@ -110,7 +110,6 @@ const userRoutes = ({ guards }: Http, { write }: Runtime, { access, blocks, budg
       },
     );
 
-/** Routes of backends for reports and the word list. */
 const serverRoutes = ({ guards }: Http, { write }: Runtime, { reports, wordLists }: ChatService) =>
   new Elysia({ prefix: "/v1/chat", tags: ["chat: moderation"] })
     .use(guards.apiKey)

@@ -134,7 +134,6 @@ export function reportService({ bus, db, ids, now, write }: Runtime, deps: Repor
       return { report: present(insert(unit, access.conversation, subject, by, input)), isNew: true };
     },
 
-    /** Reports a message that matches the word list. */
     flag(unit: Unit, conversation: ConversationRow, message: Message): void {
       if (store.findByReporter(message.id, WORD_LIST)) return;
       insert(unit, conversation, message, WORD_LIST, { reason: "other", note: "Matches the word list." });

@@ -38,7 +38,6 @@ export function reportStore({ $client: client }: Db) {
       status === undefined
         ? all.all(projectId, environment, before, limit)
         : ofStatus.all(projectId, environment, status, before, limit),
-    /** Resolves all open reports of the message. */
     resolve: (unit: Unit, messageId: string, action: ReportAction, at: number) =>
       void resolve.run(unit, messageId, action, at),
     /** True when there may be more. */

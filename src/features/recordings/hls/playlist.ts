@@ -70,7 +70,6 @@ export function mediaPlaylist({ name, nextAt, segments, startedAt, ended, skip }
   return `${lines.join("\n")}\n`;
 }
 
-/** The hint for the next partial segment. */
 function nextPart(name: string, nextAt: string, segments: readonly Segment[]): string {
   const last = segments.at(-1);
   if (!last || last.complete) return `${nextAt}${name}-${segments.length}.0`;

@@ -57,7 +57,6 @@ export function storageLocationStore({ $client: client }: Db) {
   );
 
   return {
-    /** Files on this disk whose recording has ended, in order. */
     endedOnDisk: (after: FilePosition, limit: number): RecordingFileRow[] =>
       endedOnDisk.all(after.recordingId, after.id, limit),
     /** Files on a media node whose recording has ended, in order. */

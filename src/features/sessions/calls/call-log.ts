@@ -204,7 +204,6 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
   }
 
   return {
-    /** The call in the room, if there is one. */
     liveIn: (roomId: string): { id: string; publicId: string } | undefined => live.get(roomId),
 
     /** The verdict so far; null for a session that is not in a call. */

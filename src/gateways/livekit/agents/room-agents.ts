@@ -27,7 +27,6 @@ type KnownRoom = RoomRef & { name: string; status: "ACTIVE" | "CLOSED" };
 
 type RoomAgentsDeps = { find: (roomId: string) => KnownRoom | undefined; registry: SessionRegistry };
 
-/** The agents of all rooms, and their dispatches in the database. */
 export function createRoomAgents({ db, write, log, now }: Runtime, { find, registry }: RoomAgentsDeps) {
   const store = dispatchStore(db);
   const byRoom = new Map<string, RoomAgents>();

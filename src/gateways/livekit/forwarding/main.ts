@@ -53,7 +53,6 @@ export function runForwarder(): Promise<void> {
   return done.promise;
 }
 
-/** Returns the function that is called with the tracks to forward. */
 function forward(negotiate: (offer: Offer) => Promise<NegotiateAnswer>, failed: (error: unknown) => void) {
   let tracks = new Map<string, Forwarded>();
   const undecoded = { cipher: null, onAudio: () => {}, onVideo: () => {} };

@@ -201,7 +201,6 @@ export function createIngresses(runtime: Runtime, { apiKeys, registry, whip, cal
     begin,
     endSession,
 
-    /** Saves that the ingress failed to start. */
     failed: (id: string, error: string): void => save(id, { status: "ERROR", error, endedAt: now() }, "ended"),
 
     /** Reads the offer only if the encoder has a valid key. */
@@ -250,7 +249,6 @@ export function createIngresses(runtime: Runtime, { apiKeys, registry, whip, cal
         return row?.status === "ERROR" && row.error === UPGRADED ? [{ row, url }] : [];
       }),
 
-    /** Saves that the ingress starts again. */
     beginAgain: (id: string): void => save(id, { status: "BUFFERING", error: "", startedAt: null, endedAt: null }),
 
     /** Ends the ingresses that were active in an earlier process, except those for `adopt`. */

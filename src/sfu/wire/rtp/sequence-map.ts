@@ -95,7 +95,6 @@ export class SequenceMap {
     return extended - offset;
   }
 
-  /** Calls `forward` for the next `count` numbers. */
   forwardNext(count: number): void {
     for (let i = 0; i < count; i++) this.forward(this.#highest + 1);
   }
