@@ -23,8 +23,6 @@ type SignalingClientOptions = {
   onClose?: (code: number) => void;
 };
 
-type Waiting = { resolve(frame: object): void; reject(error: Error): void };
-
 export class RtcRefused extends Error {
   override readonly name = "RtcRefused";
   constructor(
@@ -43,7 +41,7 @@ export class SignalingClient {
   #nextId = 1;
   readonly #options: SignalingClientOptions;
   readonly #socket: WebSocket;
-  readonly #waiting = new Map<string, Waiting>();
+  readonly #waiting = new Map<string, { resolve(frame: object): void; reject(error: Error): void }>();
   readonly #opened = deferred<void>();
   #wasOpen = false;
 

@@ -98,7 +98,7 @@ function infoOf({ url, media, services }: RunningServer, dataDir: string, data: 
   };
 }
 
-function welcome(info: Info): string {
+function welcome(info: ReturnType<typeof infoOf>): string {
   return `
   Stoa ${info.version} for development: its API answers this machine only. Data in ${info.dataDir}
 

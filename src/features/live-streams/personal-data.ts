@@ -16,14 +16,12 @@ export const liveStreamPersonalColumns: PersonalColumns = {
   content: ["idempotency_keys.body"],
 };
 
-type StreamRole = { streamId: string; role: string; at: number };
-
 /** The live streams that a user hosted or watched. */
 export function liveStreamPersonalData(runtime: Runtime): PersonalData {
   const { $client: client } = runtime.db;
   const OF_TENANT = "project_id = ?1 AND environment = ?2";
   const STREAMS = `(SELECT id FROM live_streams WHERE ${OF_TENANT})`;
-  const roles = reading<StreamRole, [string, string, string]>(
+  const roles = reading<{ streamId: string; role: string; at: number }, [string, string, string]>(
     client,
     `SELECT s.public_id AS streamId, h.role AS role, h.added_at AS at FROM live_streams s
          JOIN live_stream_hosts h ON h.stream_id = s.id AND h.identity = ?3 WHERE s.${OF_TENANT}

@@ -14,7 +14,6 @@ export const recordingPersonalColumns: PersonalColumns = {
   content: ["recording_events.data"],
 };
 
-type RecordedTrack = RecordingFileRow & { recordingPublicId: string };
 type NamingEvent = { recordingId: string; seq: number; data: string | null };
 
 /** The recorded tracks of a user, and the events about the user in timelines of recordings. */
@@ -22,7 +21,7 @@ export function recordingPersonalData({ db, write }: Runtime, recordings: Record
   const { $client: client } = db;
   const { locations } = recordings;
   const OF_TENANT = "r.project_id = ?1 AND r.environment = ?2";
-  const tracks = reading<RecordedTrack, [string, string, string]>(
+  const tracks = reading<RecordingFileRow & { recordingPublicId: string }, [string, string, string]>(
     client,
     `SELECT ${columnsOf(recordingFiles, "f")}, r.public_id AS recordingPublicId
        FROM recording_files f JOIN recordings r ON r.id = f.recording_id WHERE ${OF_TENANT} AND f.identity = ?3`,

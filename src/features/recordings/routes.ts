@@ -25,7 +25,6 @@ const recordingQuery = {
   roomId: t.Optional(RoomReference),
   status: t.Optional(oneOf(RECORDING_STATUSES)),
 };
-type RecordingQuery = PageRequest & { roomId?: string; status?: RecordingStatus };
 type Services = { recordings: Recordings; rooms: RoomService };
 
 const TIMELINE = "What happened while it ran, in order";
@@ -35,7 +34,7 @@ const list = (
   { recordings, rooms }: Services,
   context: Parameters<typeof page>[0],
   tenant: Tenant,
-  query: RecordingQuery,
+  query: PageRequest & { roomId?: string; status?: RecordingStatus },
 ) => {
   const roomId = rooms.idForFilter(tenant, query.roomId);
   return page<[number, string], RecordingRow, ReturnType<Recordings["present"]>>(context, query, {

@@ -16,8 +16,6 @@ type PositionedEntry = { entry: Entry; position: Position };
 
 const START: Position = { event: -1, message: 0 };
 
-type ReadTimeline = ReturnType<typeof timelineReader>;
-
 /**
  * Reads the events of a recording and the messages of its room's conversation, in order. A long call has tens of
  * thousands of entries, so they are read page by page. Texts of messages are only returned to callers who may read
@@ -60,7 +58,7 @@ const entryOf = ({ atMs, type, identity, data }: RecordingEventRow): Entry => ({
 });
 
 export const timelinePage = (
-  readTimeline: ReadTimeline,
+  readTimeline: ReturnType<typeof timelineReader>,
   context: Parameters<typeof longPage>[0] & { query: PageRequest },
   row: RecordingRow,
   { texts }: { texts: boolean },

@@ -1,7 +1,5 @@
 import { createHash, createHmac } from "node:crypto";
 
-type S3Access = { accessKeyId: string; secretAccessKey: string; region: string };
-
 type Presigned = {
   method: string;
   /** The URL of the object, without a query. */
@@ -19,7 +17,7 @@ type Presigned = {
  * send anything of any length.
  */
 export function presignS3(
-  access: S3Access,
+  access: { accessKeyId: string; secretAccessKey: string; region: string },
   { method, url, headers, ttlSeconds, at, query: parameters = {} }: Presigned,
 ): string {
   const date = new Date(at).toISOString().replace(/[-:]|\.\d+/g, "");

@@ -14,8 +14,6 @@ import { loopbackAllowed, targetRule } from "./url-check.ts";
 /** Returns the API key that signs LiveKit's webhooks; null if it was revoked. */
 export type LivekitKey = (tenant: Tenant, keyId: string) => { apiKey: string; apiSecret: string } | null;
 
-type Recorded = Exclude<Outcome, { kind: "abandoned" }>;
-
 /** Makes one attempt of a delivery, from signing to the saved outcome. Resolves to the time of the next attempt. */
 export function createDelivery(
   runtime: Runtime,
@@ -77,7 +75,7 @@ export function createDelivery(
     endpointId: string,
     deliveryId: string,
     startedAt: number,
-    outcome: Recorded,
+    outcome: Exclude<Outcome, { kind: "abandoned" }>,
   ): number | null {
     const delivery = deliveries.get(deliveryId);
     const endpoint = endpoints.get(endpointId);

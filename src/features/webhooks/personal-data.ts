@@ -6,12 +6,10 @@ import { namesUser, withoutUser } from "../chat/redaction.ts";
 
 export const webhookPersonalColumns: PersonalColumns = { userIds: {}, content: ["webhook_events.body"] };
 
-type StoredEvent = { id: string; type: string; body: string };
-
 /** Events about a user that wait for delivery or can be sent again. */
 export function webhookPersonalData({ db, write }: Runtime): PersonalData {
   const { $client: client } = db;
-  const events = reading<StoredEvent, [number, number, string, string, string]>(
+  const events = reading<{ id: string; type: string; body: string }, [number, number, string, string, string]>(
     client,
     `SELECT id, type, body FROM webhook_events
        WHERE seq > ? AND seq <= ? AND project_id = ? AND environment = ? AND instr(body, ?) > 0`,

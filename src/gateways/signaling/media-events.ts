@@ -6,8 +6,6 @@ import { learnsQuality, learnsSpeakers } from "./rosters.ts";
 import { isForeignTrack, mayReceive, type RtcSession, type SessionRegistry } from "./rtc-session.ts";
 import type { ServerRequests } from "./server-requests.ts";
 
-type ParticipantEvent = Extract<MediaEvent, { participantId: string }>;
-
 /** Turns the events of media nodes into pushes and session changes. Events of participants who left are ignored. */
 export function createMediaEvents({
   registry,
@@ -22,7 +20,7 @@ export function createMediaEvents({
   adopt: Adopt;
   serverRequests: ServerRequests;
 }): (serverName: string, event: MediaEvent) => void {
-  function onParticipant(session: RtcSession, event: ParticipantEvent): void {
+  function onParticipant(session: RtcSession, event: Extract<MediaEvent, { participantId: string }>): void {
     const { room, identity, client } = session;
     switch (event.type) {
       case "participantConnected":

@@ -11,7 +11,6 @@ import {
 import type { MediaEvent } from "../../protocol/media-node.ts";
 import type { RtcSession } from "./rtc-session.ts";
 
-type Answered = Extract<MediaEvent, { type: "requestAnswered" }>;
 type Pending = { sessionId: string; acknowledged(): void; settle(result: string | RequestError): void };
 
 const MAX_TIMEOUT_MS = 120_000;
@@ -55,7 +54,7 @@ export function createServerRequests({ bus, ids, timers }: Runtime) {
     },
 
     /** The media node has checked that the answer comes from the participant that was asked. */
-    answered({ requestId, participantId, packet }: Answered): void {
+    answered({ requestId, participantId, packet }: Extract<MediaEvent, { type: "requestAnswered" }>): void {
       const request = pending.get(requestId);
       const answer = request?.sessionId === participantId ? decodePacket(Buffer.from(packet, "base64")) : null;
       if (answer?.requestAck?.id === requestId) request?.acknowledged();

@@ -1,10 +1,8 @@
 /** A raw value (a string, or a value from TOML) in its type. */
 type Reading<Value> = { ok: true; value: Value } | { ok: false; expected: string };
 
-type VariableType = "integer" | "boolean" | "text" | "path" | "list" | "choice";
-
 export type Variable<Value = unknown> = {
-  readonly type: VariableType;
+  readonly type: "integer" | "boolean" | "text" | "path" | "list" | "choice";
   readonly fallback: Value;
   /** The documented default if it is computed at startup. */
   readonly fallbackText?: string;

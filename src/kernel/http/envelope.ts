@@ -159,8 +159,6 @@ function createPlugin(deps: PluginDeps) {
     });
 }
 
-type HeaderFields = Record<string, string | number | string[] | undefined>;
-
 const EXPOSED_HEADERS =
   "x-request-id, link, location, retry-after, ratelimit-limit, ratelimit-remaining, ratelimit-reset, idempotent-replayed, " +
   `content-disposition, content-range, accept-ranges, etag, accept-patch, accept-post, ${IGNORED_FIELDS_HEADER}`;
@@ -169,7 +167,7 @@ const EXPOSED_HEADERS =
  * Any origin may read a response: cookies are only used in /v1/auth, and the origins of a project are checked together
  * with the credential. A rejected page can thus read the reason.
  */
-function corsHeaders(headers: HeaderFields, origin: string): void {
+function corsHeaders(headers: Record<string, string | number | string[] | undefined>, origin: string): void {
   headers["access-control-allow-origin"] = origin;
   headers["access-control-expose-headers"] = EXPOSED_HEADERS;
   headers.vary = "origin";

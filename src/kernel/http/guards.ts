@@ -24,15 +24,13 @@ type Verifiers = {
   isArchived(projectId: string): boolean;
 };
 
-type GuardDeps = Verifiers & { infoOf: (request: Request) => RequestInfo };
-
 const BEARER = /^Bearer [\x21-\x7e]+$/i;
 
 /**
  * Plugins that put `caller` and `info` into the context. They are scoped `derive`s, which run before the body is read:
  * a client without a credential gets 401, gets no information about the body, and only its header is parsed.
  */
-export function createGuards(deps: GuardDeps) {
+export function createGuards(deps: Verifiers & { infoOf: (request: Request) => RequestInfo }) {
   const { infoOf } = deps;
 
   // A plugin that mentions the context's `headers` makes the framework copy all headers on every later route.

@@ -6,13 +6,11 @@ import type { ClientTransport } from "./transports.ts";
 
 export type TurnUser = { id: string; username: string; key: Buffer };
 
-type AuthenticatorOptions = { secret: string; realm: string; now: Now };
-
 /** Verifies long-term credentials (RFC 8489 §9.2), of which the server stores none. */
 export class TurnAuthenticator {
   readonly #revoked = new RevokedIds();
 
-  constructor(private readonly options: AuthenticatorOptions) {}
+  constructor(private readonly options: { secret: string; realm: string; now: Now }) {}
 
   /** A session keeps its allocation when its credentials expire, because a call may last longer. */
   authenticate(message: TurnMessage, client: ClientTransport, holder: TurnUser | undefined): TurnUser | Refusal {

@@ -25,14 +25,12 @@ export class TurnRefused extends Error {
   }
 }
 
-type PendingRequest = { resolve(message: TurnMessage): void; reject(error: Error): void };
-
 export class TurnClient {
   onData: (data: Buffer, from: Address) => void = () => {};
   readonly #write: (message: Buffer) => void;
   readonly #username: string;
   readonly #password: string;
-  readonly #pending = new Map<string, PendingRequest>();
+  readonly #pending = new Map<string, { resolve(message: TurnMessage): void; reject(error: Error): void }>();
   #failure: Error | null = null;
   #realm = "";
   #nonce = "";

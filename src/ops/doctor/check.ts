@@ -1,8 +1,6 @@
 import type { Config } from "../../kernel/config/index.ts";
 import type { ServerNote, StandbyNote } from "../../kernel/data-directory/data-lock.ts";
 
-type Status = "pass" | "warn" | "fail";
-
 /** The checks in the order of the manual, which explains each one. */
 export const CHECK_NAMES = [
   "data-directory",
@@ -34,7 +32,7 @@ export const CHECK_NAMES = [
 type CheckName = (typeof CHECK_NAMES)[number];
 
 /** The result of one check. The remedy is one line, and empty for a pass. */
-export type Check = { name: CheckName; status: Status; detail: string; remedy: string };
+export type Check = { name: CheckName; status: "pass" | "warn" | "fail"; detail: string; remedy: string };
 
 export type CheckContext = {
   config: Config;

@@ -4,8 +4,6 @@
 import type { AcknowledgedPackets } from "../wire/rtcp/twcc-feedback.ts";
 import { QueueDelay } from "./queue-delay.ts";
 
-type DelaySignal = "normal" | "overuse" | "underuse";
-
 const GROUP_MS = 5;
 const WINDOW = 20;
 const ROOM = 3 * WINDOW;
@@ -42,7 +40,7 @@ export class Trendline {
   #overSince = -1;
   #overCount = 0;
   #lastTrend = 0;
-  signal: DelaySignal = "normal";
+  signal: "normal" | "overuse" | "underuse" = "normal";
 
   /** Takes packets in the order in which they were sent. Lost packets and probes are skipped. */
   add(packets: AcknowledgedPackets): void {

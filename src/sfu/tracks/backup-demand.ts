@@ -6,10 +6,8 @@ import type { Publication } from "./publication.ts";
 const BEGINS_AFTER_MS = 500;
 const ENDS_AFTER_MS = 10_000;
 
-type Demand = { lastNotified: BackupCodec | null; changedSinceMs: number | null };
-
 export class BackupDemand {
-  readonly #demands = new Map<string, Demand>();
+  readonly #demands = new Map<string, { lastNotified: BackupCodec | null; changedSinceMs: number | null }>();
 
   forget({ trackId }: Publication): void {
     this.#demands.delete(trackId);

@@ -6,10 +6,8 @@ import type { Publication } from "./publication.ts";
 const LOWER_AFTER_MS = 5_000;
 const NOTHING = -1;
 
-type State = { lastNotified: number; lowerSinceMs: number | null };
-
 export class Dynacast {
-  readonly #states = new Map<string, State>();
+  readonly #states = new Map<string, { lastNotified: number; lowerSinceMs: number | null }>();
 
   forget(publication: Publication): void {
     this.#states.delete(publication.trackId);

@@ -23,7 +23,6 @@ export const MAX_DATA_MESSAGE_BYTES = 70_000;
 const rtcp = new Uint8Array(PACKET_BUFFER_BYTES);
 
 type IceState = "new" | "checking" | "connected" | "disconnected" | "failed" | "closed";
-type DtlsState = "new" | "connecting" | "connected" | "failed" | "closed";
 
 /** Shared by all connections of a worker. */
 export type ConnectionHost = {
@@ -40,7 +39,7 @@ export type ConnectionHost = {
 
 export type ConnectionEvents = MediaEvents & {
   onIceState(state: IceState): void;
-  onDtlsState(state: DtlsState): void;
+  onDtlsState(state: "new" | "connecting" | "connected" | "failed" | "closed"): void;
   /** Called when media can flow, also again after `onLost`. */
   onReady(path: Path, again: boolean): void;
   onLost(reason: MediaFailure, stage: "disconnected" | "failed"): void;

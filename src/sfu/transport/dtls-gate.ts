@@ -19,11 +19,9 @@ type GateOutput = {
   hasKeys(): boolean;
 };
 
-type Partial = { type: number; body: Buffer; have: Uint8Array; missing: number };
-
 export class DtlsGate {
   readonly #out: GateOutput;
-  readonly #partial = new Map<number, Partial>();
+  readonly #partial = new Map<number, { type: number; body: Buffer; have: Uint8Array; missing: number }>();
   #next = 0;
   #lastHello: { sequence: number; record: Buffer } | null = null;
   #held: Buffer[] = [];

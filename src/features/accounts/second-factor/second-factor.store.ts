@@ -47,7 +47,6 @@ export const passkeyChallenges = sqliteTable("passkey_challenges", {
 
 export type PasskeyRow = typeof passkeys.$inferSelect;
 export type TotpRow = typeof totpSecrets.$inferSelect;
-type ChallengeRow = typeof passkeyChallenges.$inferSelect;
 
 export function secondFactorStore({ $client: client }: Db) {
   const passkeyRows = rowsOf(client, passkeys);
@@ -99,7 +98,7 @@ export function secondFactorStore({ $client: client }: Db) {
     insertCode: inserter<typeof recoveryCodes.$inferSelect>(client, recoveryCodes),
     removeCode: (unit: Unit, digest: string) => void removeCode.run(unit, digest),
     removeCodes: (unit: Unit, userId: string) => void removeCodes.run(unit, userId),
-    insertChallenge: inserter<ChallengeRow>(client, passkeyChallenges),
+    insertChallenge: inserter<typeof passkeyChallenges.$inferSelect>(client, passkeyChallenges),
     challenge: (digest: string) => challenge.get(digest),
     removeChallenge: (unit: Unit, digest: string) => void removeChallenge.run(unit, digest),
     expireChallenges: (unit: Unit, at: number) => void expire.run(unit, at),

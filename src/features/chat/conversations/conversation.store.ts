@@ -126,7 +126,7 @@ export function conversationStore({ $client: client }: Db) {
     /** The next `seq` and ordinal, for a new message. */
     nextMessage(
       unit: Unit,
-      { id, lastSeq, lastOrdinal }: MessageNumbers,
+      { id, lastSeq, lastOrdinal }: Pick<ConversationRow, "id" | "lastSeq" | "lastOrdinal">,
       at: number,
     ): { seq: number; ordinal: number } {
       const day = Math.floor(at / DAY_MS);
@@ -142,6 +142,5 @@ export function conversationStore({ $client: client }: Db) {
 }
 
 type ChatTotals = typeof NO_TOTALS;
-type MessageNumbers = Pick<ConversationRow, "id" | "lastSeq" | "lastOrdinal">;
 type Page = { before: string; status?: string | null; limit: number };
 export type ConversationStore = ReturnType<typeof conversationStore>;

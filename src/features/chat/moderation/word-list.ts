@@ -3,13 +3,11 @@ export type WordList = { refuse: string[]; mask: string[]; report: string[] };
 
 export const EMPTY_LIST: WordList = { refuse: [], mask: [], report: [] };
 
-type Action = keyof WordList;
-
 /**
  * A node of a trie of words. A text is read once, and each of its words takes no more steps than the longest phrase has
  * words, regardless of how many phrases share a prefix.
  */
-export type CompiledList = { next: Map<string, CompiledList>; actions: Set<Action> };
+export type CompiledList = { next: Map<string, CompiledList>; actions: Set<keyof WordList> };
 
 type Screened = { text: string; refused: boolean; isReported: boolean };
 

@@ -23,8 +23,6 @@ export type ChatSocketDeps = {
   onError: (error: unknown) => void;
 };
 
-type State = { kind: "open"; warned: boolean } | { kind: "closed" };
-
 /** Presence is not renewed more often than this. */
 const ACTIVITY_EVERY_MS = 1000;
 
@@ -36,7 +34,7 @@ const ABUSE_CODES: Record<FrameAbuse, number> = {
 
 /** One chat socket: reads frames and answers each. */
 export class ChatSocket implements SocketEvents {
-  #state: State = { kind: "open", warned: false };
+  #state: { kind: "open"; warned: boolean } | { kind: "closed" } = { kind: "open", warned: false };
   #caller: ChatTokenCaller;
   #seenAt: number;
   #pingedAt: number;

@@ -15,8 +15,6 @@ type Entry = {
 
 type Conversation = { ref: ConversationRef; entries: Map<string, Entry>; present: number; changed: Set<Entry> };
 
-type PresenceChange = { userId: string; status: PresenceStatus; at: string };
-
 /**
  * Tracks which users are present in which conversation. A user whose connection broke stays until the TTL, so that a reconnect
  * causes no event. Changes are announced in batches, without those that were reverted in the meantime, so that a thousand sockets
@@ -25,7 +23,7 @@ type PresenceChange = { userId: string; status: PresenceStatus; at: string };
 export function createPresenceTracker(
   now: Now,
   ttlMs: number,
-  notify: (ref: ConversationRef, change: PresenceChange) => void,
+  notify: (ref: ConversationRef, change: { userId: string; status: PresenceStatus; at: string }) => void,
 ) {
   const conversations = new Map<string, Conversation>();
 

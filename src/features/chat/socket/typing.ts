@@ -3,7 +3,6 @@ import type { Typing } from "../../../protocol/chat-records.ts";
 import type { ConversationRef } from "./chat-socket.ts";
 
 type Entry = { startedAt: number; expiresAt: number; notifiedUntil: number };
-type Conversation = { ref: ConversationRef; entries: Map<string, Entry> };
 
 /** Further users who type in the same conversation are listed, but not notified: no client shows so many. */
 const MAX_NOTIFIED_USERS = 20;
@@ -16,7 +15,7 @@ export function createTypingTracker(
   ttlMs: number,
   notify: (ref: ConversationRef, change: TypingChange) => void,
 ) {
-  const conversations = new Map<string, Conversation>();
+  const conversations = new Map<string, { ref: ConversationRef; entries: Map<string, Entry> }>();
   const present = (userId: string, { startedAt, expiresAt }: Entry): Typing => ({
     userId,
     startedAt: iso(startedAt),

@@ -4,10 +4,8 @@ import { BOUNDED_FRAMES } from "./ffmpeg.ts";
 import { gridOf, type Rectangle, stageOf } from "./layout.ts";
 import { type SpeakersEvent, type StageTime, stageSchedule, tileKeyOf } from "./stage.ts";
 
-type Layout = "grid" | "speaker";
-
 type Composition = {
-  layout: Layout;
+  layout: "grid" | "speaker";
   width: number;
   height: number;
   durationMs: number;

@@ -1,8 +1,6 @@
 import { type Keyring, sameSecret } from "../../../kernel/crypto/secrets.ts";
 import type { Now } from "../../../kernel/time/clock.ts";
 
-type Viewer = { tokenId: string; identity: string };
-
 export type KeyState = { segmentKeys: number; barredAt: [name: string, at: number][] };
 
 /**
@@ -47,7 +45,7 @@ export class BroadcastKeys {
     return this.#segmentKeys.has(key);
   }
 
-  viewerKey({ tokenId, identity }: Viewer): string {
+  viewerKey({ tokenId, identity }: { tokenId: string; identity: string }): string {
     const fields = [this.#nameOf(tokenId), this.#nameOf(identity), this.now().toString(36)];
     return [...fields, this.#signature(fields)].join("-");
   }

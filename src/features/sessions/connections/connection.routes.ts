@@ -37,7 +37,6 @@ const errorQuery = {
 };
 
 type PageContext = Parameters<typeof page>[0];
-type ConnectionQuery = PageRequest & { state?: State; roomId?: string };
 type ErrorQuery = PageRequest & { category?: Category; connectionId?: string };
 
 const tenantOf = ({ projectId, environment }: Tenant): Tenant => ({ projectId, environment });
@@ -46,7 +45,7 @@ const tenantOf = ({ projectId, environment }: Tenant): Tenant => ({ projectId, e
 function handlers(connections: Connections, rooms: RoomService) {
   const { errors } = connections;
   return {
-    list(context: PageContext, tenant: Tenant, query: ConnectionQuery) {
+    list(context: PageContext, tenant: Tenant, query: PageRequest & { state?: State; roomId?: string }) {
       const roomId = rooms.idForFilter(tenant, query.roomId);
       return page<[number, string], ConnectionRow, ReturnType<typeof connections.present>>(context, query, {
         name: "connections",

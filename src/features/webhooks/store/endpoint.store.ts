@@ -6,8 +6,6 @@ import { type EndpointRow, webhookEndpoints } from "./webhook.table.ts";
 
 export type EndpointChange = Partial<Omit<EndpointRow, "id" | "projectId" | "environment" | "createdAt">>;
 
-type Sealed = { id: string; secret: string; previous: string | null };
-
 export function endpointStore({ $client: client }: Db) {
   const select = rowsOf(client, webhookEndpoints);
   const byId = select<[string]>("WHERE id = ?");
@@ -37,7 +35,7 @@ export function endpointStore({ $client: client }: Db) {
          missed_since = coalesce(missed_since, ?3) WHERE id = ?1`,
   );
 
-  const sealed = reading<Sealed, []>(
+  const sealed = reading<{ id: string; secret: string; previous: string | null }, []>(
     client,
     "SELECT id, sealed_secret AS secret, sealed_previous_secret AS previous FROM webhook_endpoints",
   );

@@ -202,10 +202,8 @@ const RECORD_OF: Record<string, string> = {
   ring: "Ring",
 };
 
-type Change = (data: Record<string, Json>) => Json;
-
 /** By event type, how the records in the example of the event differ from the other examples. */
-const EVENTS: Record<string, Change> = {
+const EVENTS: Record<string, (data: Record<string, Json>) => Json> = {
   "message.updated": ({ message }) => ({
     message: { ...message, edited: true, editedAt: LATER, updatedAt: LATER },
   }),

@@ -6,7 +6,6 @@ type Shapes = Map<number | string | undefined, Shape>;
 type Route = {
   hooks: { response?: Record<string, TSchema>; mapResponse?: { fn: unknown }[] };
 };
-type ResponseContext = { responseValue: unknown; set: { status?: number | string } };
 
 /**
  * Makes every route respond with the fields of its response schema and no others, using functions that are created for
@@ -20,7 +19,7 @@ export function shapeResponses(app: AnyElysia): void {
     if (Kind in hooks.response) throw new Error("the responses of a route must be listed by their status");
     const schemas = Object.entries(hooks.response);
     let shapes: Shapes | null = null;
-    const fn = ({ responseValue, set }: ResponseContext) => {
+    const fn = ({ responseValue, set }: { responseValue: unknown; set: { status?: number | string } }) => {
       shapes ??= shapesOf(schemas);
       const shaped = responseValue instanceof Response ? undefined : shapes.get(set.status)?.(responseValue);
       return shaped;

@@ -57,8 +57,6 @@ function parsed<Value>(path: string, read: () => Value): Value {
   }
 }
 
-type WatchDeps = { timers: Timers; log: Log };
-
 export function warnOfDoubt(log: Log, files: CertificateFiles, problem: string | null): void {
   if (problem !== null) log.warn({ certificate: files.cert, problem }, "tls: clients will not trust the certificate");
 }
@@ -69,7 +67,7 @@ export function warnOfDoubt(log: Log, files: CertificateFiles, problem: string |
  */
 export function watchCertificate(
   files: CertificateFiles,
-  { timers, log }: WatchDeps,
+  { timers, log }: { timers: Timers; log: Log },
   onRenewed: (certificate: Certificate) => void,
 ): () => void {
   let seen = stampOf(files);
