@@ -84,7 +84,7 @@ async function buildSdk(folder: string, outdir: string): Promise<string[]> {
   return modules;
 }
 
-/** What processors of audio and video load when they start: models and WebAssembly. */
+/** Models and WebAssembly that the processors of audio and video load when they start. */
 const PROCESSOR_FILES = {
   "rnnoise.wasm": "@sapphi-red/web-noise-suppressor/dist/rnnoise_simd.wasm",
   ...Object.fromEntries(

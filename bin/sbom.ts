@@ -28,7 +28,7 @@ export type Release = {
   platforms: readonly Platform[];
   /** The paths of all modules that were bundled. */
   modules: readonly string[];
-  /** What the native libraries were linked with. */
+  /** The libraries with which the native libraries were linked. */
   libcrypto: readonly Libcrypto[];
 };
 
@@ -65,7 +65,7 @@ export function billOfMaterials(root: string, release: Release): string {
   const packages = readLock(root);
   const bundled = new Set(release.modules.map(packageOf));
   for (const platform of release.platforms) bundled.add(`@oven/bun-${platform.replace("arm64", "aarch64")}`);
-  // It is a launcher for the packages of the platforms, and stands for the program in them.
+  // The package `bun` is a launcher for the packages of the platforms, so it stands for the runtime in the binary.
   bundled.add("bun");
 
   const components = new Map<string, Component>();

@@ -9,7 +9,7 @@ import { join } from "node:path";
 export type Suite = "default" | "all" | "soak";
 export type TestFile = { path: string; folder: string; suite: Suite; alone: boolean; needs: string[] };
 
-/** How the tests of a folder run, where they do not run like all others. */
+/** How the tests of a folder run, if not like all others. */
 type Kind = {
   /** Needs a browser, network namespaces, other servers or minutes: part of `bin/test --all` only. */
   onlyAll?: true;
@@ -28,7 +28,7 @@ type Kind = {
   ownNetwork?: true;
 };
 
-/** By the folder below test/ (`folderOf`). A folder that is not listed is fast and runs in `bin/test`. */
+/** Kinds by the folder below test/ (`folderOf`). The tests of a folder that is not listed are fast and run in `bin/test`. */
 const KINDS: Record<string, Kind> = {
   cluster: { onlyAll: true, slow: true, waits: true, ownNetwork: true },
   "e2e/binary": { slow: true },

@@ -20,7 +20,7 @@ import { run, runFiles } from "./test-run.ts";
 const ROOT = join(import.meta.dir, "..");
 /** Tests that start a process of their own find `bun` on the PATH, also where it is not installed. */
 const ENVIRONMENT = { ...process.env, NO_COLOR: "1", PATH: `${join(ROOT, "bin")}:${process.env.PATH}` };
-/** How long each folder took the last time: the longest begin, so that none is left over for the end. */
+/** The duration of each folder in the last run: the longest folders begin first, so that none is left for the end. */
 const DURATIONS = join(ROOT, ".cache/test-durations.json");
 /** Those of a fresh clone. */
 const FIRST_DURATIONS: Record<string, number> = {
@@ -65,7 +65,7 @@ const SLOW_TEST_MS = 180_000;
 const FAST_TEST_MS = 30_000;
 const LINES_BEFORE_A_FAILURE = 25;
 const SLOWEST_FILES = 12;
-/** More failed files than this are no accident, and running them again would only take time. */
+/** If more files than this fail, it is no accident, and running them again would only take time. */
 const MAX_RETRIED_FILES = 40;
 
 type TestProcess = { name: string; folder: string; files: TestFile[] };

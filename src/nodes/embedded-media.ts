@@ -252,14 +252,14 @@ export class EmbeddedMedia implements MediaNode {
       for (const network of room.networks.values()) await worker.call("setNetwork", network);
       if (this.#rooms.get(roomId) !== room) throw new Error("the room was closed meanwhile");
       room.add(worker);
-      this.#log.info({ roomId, worker: worker.index, workers: room.workers.length }, "media: room spread to another worker");
+      this.#log.info({ roomId, worker: worker.index, workers: room.workers.length }, "media: room spread to a worker");
     } catch (error) {
       room.growsFromMs = performance.now() + GROW_AGAIN_AFTER_MS;
       // A new room with the same id may have been opened there meanwhile.
       if (this.#rooms.get(roomId)?.workers.includes(worker)) this.#links.unshare(roomId, worker);
       else this.#leave({ roomId }, worker).catch(() => {});
       if (this.#rooms.get(roomId) === room)
-        this.#log.error({ roomId, worker: worker.index, error }, "media: room not spread to another worker");
+        this.#log.error({ roomId, worker: worker.index, error }, "media: room not spread to a worker");
     } finally {
       room.isGrowing = false;
     }

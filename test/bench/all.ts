@@ -23,10 +23,10 @@ const BENCHES: Record<string, number> = {
   faults: 640,
   cuts: 480,
 };
-/** Their minutes count faults and cuts, not time: a second run would show nothing more. */
+/** The minutes of these benches count faults and cuts, not time, so a second run would show nothing more. */
 const ONCE = new Set(["faults", "cuts"]);
 
-/** Whatever takes longer is stuck, and would hold up all the others. */
+/** A bench that takes longer is stuck, and would hold up all the others. */
 const LONGEST_MS = 20 * 60_000;
 
 const ROOT = join(import.meta.dir, "../..");
@@ -43,7 +43,7 @@ const plan = chosen.flatMap(([bench, seconds]) =>
 const folder = join(ROOT, "dist/bench");
 mkdirSync(folder, { recursive: true });
 const file = Bun.file(join(folder, "all.json"));
-// What is left out this time keeps the figures of the time before.
+// Benches that are left out this time keep their earlier figures.
 const known: BenchResult[] = only && (await file.exists()) ? (await file.json()).results : [];
 
 const runs = new Map<string, Run[]>();
@@ -55,7 +55,7 @@ for (const [index, { bench, round }] of plan.entries()) {
   const seconds = (performance.now() - startedAt) / 1000;
   for (const step of plan) if (step.bench === bench) step.seconds = seconds;
   if (run) runs.set(bench, [...(runs.get(bench) ?? []), run]);
-  // After each: an hour's figures are not lost to the last bench.
+  // Written after each bench, so that an hour's figures are not lost if a later one fails.
   await write();
 }
 

@@ -18,7 +18,7 @@ if (commit === undefined) {
 }
 const SECONDS = Number(seconds);
 const SOCKETS = 500;
-/** What may have become dearer. */
+/** The limit for figures that may have become worse. */
 const GOAL = { atMost: 1.02 };
 
 type Running = { backend: Backend; child: ChatChild };
@@ -74,7 +74,7 @@ for (let round = 0; round <= Number(rounds); round++) {
     ["earlier", earlier],
     ["now", now],
   ] as const;
-  // By turns first and second: what a machine does meanwhile falls on both.
+  // The two programs take turns at being first, so that other work of the machine affects both.
   for (const [name, running] of round % 2 === 0 ? turns : turns.toReversed()) {
     const costs = await measure(running, round);
     if (round > 0) measured[name].push(costs);

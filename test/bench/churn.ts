@@ -48,7 +48,7 @@ async function visit(name: string): Promise<void> {
 
 const figures = () => ({ rssMb: rssMegabytes(server.pid), files: readdirSync(`/proc/${server.pid}/fd`).length });
 
-/** Once nobody has come or gone for a while: under load the collector lets memory go up and down by a third. */
+/** Measures after a while without joins and leaves, because under load the collector lets memory vary by a third. */
 async function atRest(): Promise<ReturnType<typeof figures>> {
   const seen = [figures()];
   for (let second = 0; second < REST_SECONDS; second++) {

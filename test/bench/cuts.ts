@@ -18,7 +18,7 @@ const VIDEO = { width: 160, height: 90, frameRate: 5 };
 const FRAMES = 5;
 const PATIENCE_MS = 90_000;
 const GOAL_MS = 15_000;
-/** A page that had no time for so long tells of the machine, not of the call. */
+/** If a page had no CPU time for this long, its figures describe the machine, not the call. */
 const STARVED_MS = 1_000;
 /** Between two cuts of a call: what is mended stays mended. */
 const CALM_MS = 6_000;
@@ -44,7 +44,7 @@ async function openCall(browser: BrowserName, number: number) {
     return (await Promise.all(each)).every((is) => is);
   };
   if (!(await everyPage())) throw new Error(`${browser} ${number} does not begin`);
-  // Of the worker that has the room, for as long as anybody is in it.
+  // The port of the worker that has the room, as long as a participant is in it.
   const ports = await Promise.all(pages.map((page) => page.evaluate(mediaPort, undefined)));
   const [port] = ports;
   if (!port || ports.some((other) => other !== port)) throw new Error(`media of one call on ports ${ports}`);

@@ -7,7 +7,7 @@ import { cpuMicrosOfAll } from "./harness/processes.ts";
 import { percentile, report } from "./harness/report.ts";
 
 const [megabytes = 50, lossPercent = 5, seconds = 10] = process.argv.slice(2).map(Number);
-/** What a participant asks at the same time. */
+/** The number of requests that a participant makes at the same time. */
 const CONCURRENT = 50;
 const WARM_UP_SECONDS = 3;
 const SETTLE_MS = 2_000;
@@ -42,7 +42,7 @@ const sender = Bun.spawn(
 );
 await heard.promise;
 
-/** Asks for so many seconds; returns what each answer took. */
+/** Makes requests for this many seconds, and returns how long each answer took. */
 async function ask(forSeconds: number): Promise<number[]> {
   const tookMs: number[] = [];
   const endsAt = performance.now() + forSeconds * 1_000;

@@ -78,8 +78,8 @@ report(
       unit: "times",
     },
     { what: "CPU of the busier edge per delivery", value: ofAnEdge, unit: "µs" },
-    // Each of them has a machine of its own, and here they share two cores with each other, the standby and the clients:
-    // what all of them together can carry is told by how much of its core the busiest needs for a delivery.
+    // In production each server has its own machine; here they share two cores with each other, the standby and the clients. How
+    // much all of them could carry is derived from how much of its core the busiest needs for a delivery.
     {
       what: "deliveries per second when each has a core",
       value: cost(measured.alone) / busiest,

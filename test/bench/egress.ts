@@ -43,7 +43,7 @@ async function video(name: string, filter: string): Promise<VideoFrame[]> {
   return [...((await openVideo(path)) as VideoFrame[])];
 }
 
-/** When each second's first frame or samples were sent. */
+/** When the first frame or samples of each second were sent. */
 const flashedAt: number[] = [];
 const beepedAt: number[] = [];
 
@@ -89,7 +89,7 @@ async function cores(pids: readonly number[], forMs: number): Promise<number[]> 
   return pids.map((pid, i) => (cpuMicrosOfTree(pid) - (before[i] ?? 0)) / 1_000 / tookMs);
 }
 
-/** Of each moment in the one list, how much later the first one of the other list is. */
+/** For each time in the one list, how much later the next time in the other list is. */
 const later = (first: readonly number[], second: readonly number[]): number[] =>
   first.flatMap((at) => {
     const found = second.find((other) => other >= at);
@@ -112,7 +112,7 @@ function flashesIn(path: string): number[] {
 /** Within one period, from −500 to 500 ms. */
 const phase = (ms: number): number => ((((ms + 500) % 1_000) + 1_000) % 1_000) - 500;
 
-/** How much later than the flash the beep is, and that as it was sent subtracted. */
+/** How much later than the flash the beep is, minus the same difference when they were sent. */
 function lipSync(path: string): number[] {
   const sentApart = median(beepedAt.slice(-10).map((at, i) => phase(at - (flashedAt.slice(-10)[i] ?? at))));
   // ffmpeg counts from the first packet, ffprobe from zero.
@@ -172,7 +172,7 @@ async function composed(name: string): Promise<void> {
   console.log(info.toJsonString());
 }
 
-/** As LiveKit's egress does it: a Chromium on a virtual screen, and an encoder that reads that screen; without the sound. */
+/** Composes like LiveKit's egress: a Chromium on a virtual screen, and an encoder that captures the screen, without audio. */
 async function shown(room: string): Promise<void> {
   const screen = Bun.spawn(["Xvfb", DISPLAY, "-screen", "0", `${SIZE.width}x${SIZE.height}x24`], { stderr: "ignore" });
   await Bun.sleep(1_000);

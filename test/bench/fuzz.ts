@@ -13,7 +13,7 @@ import { type Measured, report } from "./harness/report.ts";
  */
 const NATIVE = { srtp: [], receiver: [], "fan-out": [], send: ["sockets"], "receive-loop": ["sockets"] } as const;
 const SOCKETS = "-Wl,--wrap=sendmmsg,--wrap=sendmsg,--wrap=poll,--wrap=recvmmsg";
-/** Of processor time on one input, because other programs may keep the fuzzer waiting. */
+/** The limit of CPU time for one input; other programs may keep the fuzzer waiting longer. */
 const HANG_MS = 20_000;
 const TICK_MS = 10;
 const MAX_INPUT_BYTES = 4_096;

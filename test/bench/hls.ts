@@ -131,7 +131,7 @@ try {
     );
   const oldMs = await late.evaluate(hlsDelayMs);
   const offMs = Math.abs(oldMs - ((liveMs + MINUTE_MS) % ROUND_MS));
-  // What it had to ask for anew.
+  // The requests that the cache had to make again.
   const since = cache
     .log()
     .slice(asked, asked + REWOUND_REQUESTS)

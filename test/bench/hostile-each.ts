@@ -13,7 +13,7 @@ if (seconds < ENOUGH_SECONDS) throw new Error(`${ENOUGH_SECONDS} seconds at the 
 const field = await openField(attackers);
 const { url, attack, state, memoryMiB, pid } = field;
 
-/** How `/healthz` was answered while `work` went on, to the same asker from the same place; and the most memory. */
+/** How `/healthz` was answered during `work`, always to the same client, and the highest memory. */
 async function watched<T>(work: () => Promise<T>) {
   await state();
   const health = watchHealth(url);
@@ -36,7 +36,7 @@ const rows: Record<string, string | number>[] = [];
 const figures: Measured[] = [];
 try {
   for (const name of names) {
-    // What is used for the first time is compiled and loaded.
+    // Code that is used for the first time is compiled and loaded now.
     await attack(Math.min(3, seconds), [name]);
     await Bun.sleep(3_000);
     const quiet = await watched(() => Bun.sleep(ENOUGH_SECONDS * 1_000));
@@ -58,7 +58,7 @@ try {
       "p50 ms": Number(under.health.p50.toFixed(2)),
       "asker late ms": Number(under.health.ownLateness.p99.toFixed(2)),
       "turns late ms": Number(under.turns.p99.toFixed(1)),
-      // By what it computed itself: on a machine that others use too, the figure that is only the server's.
+      // By the CPU time of the server: on a shared machine, that figure depends only on the server.
       "own turns ms": Number(under.turns.ownWait.toFixed(2)),
       "longest ms": Math.round(under.turns.longest),
       "main %": Math.round(under.threads.main * 100),

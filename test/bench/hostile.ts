@@ -41,7 +41,7 @@ function swingOf(looks: readonly number[]) {
   return { lowest: Math.min(...looks), mean, highest: Math.max(...looks) };
 }
 
-/** The honest chat for so long, and how the server was meanwhile. */
+/** Runs honest chat for this long, and measures the server meanwhile. */
 async function watched(durationSeconds: number) {
   await state();
   const health = watchHealth(url);
@@ -59,7 +59,7 @@ try {
   const said = talking.stdout.pipeThrough(new TextDecoderStream()).getReader();
   // All are up.
   await said.read();
-  // What is used for the first time is compiled and loaded: that memory is the server's own, whichever client came first.
+  // Code that is used for the first time is compiled and loaded now: that memory is the server's own, whichever client comes first.
   const chatting = honestly("chat.ts", url, key, users, QUIET_SECONDS);
   await Promise.all([attack(QUIET_SECONDS, only), new Response(chatting.stdout).text()]);
   await Bun.sleep(REST_SECONDS * 1000);

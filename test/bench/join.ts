@@ -45,7 +45,7 @@ async function byProtocol(): Promise<JoinMarks[]> {
   return marks;
 }
 
-/** As an application joins: until an element shows the video. */
+/** Joins like an application, until an element shows the video. */
 async function bySdk(): Promise<number[]> {
   const viewer = await site.page();
   await joinRoom(viewer, await site.rtc(roomId, "viewer"));

@@ -23,7 +23,7 @@ async function runAll(scenarios: readonly Scenario[], startHost?: StartHost): Pr
 }
 
 await runAll(SCENARIOS.filter(({ name }) => isWanted(name)));
-// What happens where nobody looks at what the path carries: no goals, only figures to compare with.
+// The same with servers that ignore the bandwidth of the path: no goals, only figures for comparison.
 const beside = SCENARIOS.filter(({ isBeside }) => isBeside).map((one) => ({
   ...one,
   name: `Janus, ${one.name}`,

@@ -5,7 +5,7 @@ import { median, report } from "./harness/report.ts";
 
 const SIZES = { small: 10_000, large: Number(process.argv[2] ?? 1_000_000) };
 const CALLS = 300;
-/** As many records within the metrics' range at either size: what differs is what lies behind it. */
+/** Both sizes have this many records within the metrics' range, and differ in the older records. */
 const IN_RANGE = 5_000;
 
 const QUERIES = {

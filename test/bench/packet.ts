@@ -88,7 +88,7 @@ function measureOpening(path: FastPath, profile: SrtpProfile, packets: readonly 
   sender.close();
 }
 
-/** Everything up to the system call, for viewers outside of a fan-out group and for the same viewers as members of one. */
+/** All work up to the system call, for viewers outside of a fan-out group and for the same viewers as members of one. */
 function measureForwarding(path: FastPath, profile: SrtpProfile, packets: readonly Uint8Array[], name: string): void {
   const group = new FanOutGroup();
   const viewers = Array.from({ length: VIEWERS }, (_, viewer) => {

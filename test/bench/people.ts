@@ -88,7 +88,7 @@ process.exit();
 
 type Stretch = { p99Ms: number; worstMs: number; seconds: number; memoryMiB: number };
 
-/** How sends and memory fare while something is done. */
+/** The times of sends and the memory while something is done. */
 async function during(running: Served, sends: Sends, work: (server: Served) => Promise<unknown>): Promise<Stretch> {
   const at = performance.now();
   let memoryMiB = ownMemoryMiB(running.child.pid);
@@ -116,7 +116,7 @@ function figuresOf(what: string, stretch: Stretch, quiet: Stretch): Measured[] {
   ];
 }
 
-/** The process's own: what the system keeps of the database's file is nobody's. */
+/** The memory of the process itself, without the system's cache of the database file. */
 function ownMemoryMiB(pid: number): number {
   return Number(/RssAnon:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
 }

@@ -33,7 +33,7 @@ const h264 = encoded(
   ...RATE,
 );
 
-/** Its frames: each begins with a delimiter. */
+/** The frames of the file, each of which begins with a delimiter. */
 async function* frames(): AsyncGenerator<VideoFrame> {
   const film = Buffer.from(h264);
   const DELIMITER = Buffer.from([0, 0, 0, 1, 9]);
@@ -49,7 +49,7 @@ const lostMs: Record<string, number> = {};
 let notInterrupted = 0;
 const complaints: string[] = [];
 
-/** How far it plays: a file that was cut off does not say how long it is, its last packet does. */
+/** How far the file plays: a file that was cut off does not state its length, so the last packet counts. */
 async function playsToMs(stoa: Stoa, recordingId: string, { id, mimeType, codec }: RecordingFile): Promise<number> {
   const { url } = await stoa.recordings.downloadUrl(recordingId, id);
   const path = pathOf(folder, `${id}.${mimeType.split("/")[1]}`);
@@ -77,7 +77,7 @@ for (let round = 0; round < Number(rounds); round++) {
     await person.publishVideo(codec === "VP8" ? vp8 : frames(), { codec });
     await person.publishAudio(tone({ hz: 440 }));
   }
-  // Not a multiple of how often anything is written.
+  // This is not a multiple of any write interval.
   await Bun.sleep(RECORDED_MS + round * 370);
   const killedAt = Date.now();
   await server.restart("SIGKILL");

@@ -18,13 +18,13 @@ const PAYLOAD_BYTES = 1_200;
 const SLICES = 8;
 const ROUNDS = 5;
 /**
- * Until the code that records is as well compiled as the code that forwards, as it is in a server that has been up for minutes:
- * so many times as many frames as cameras send, with and without a recording in turns.
+ * Warms up until the recording code is as well compiled as the forwarding code, as in a server that has run for minutes: this many
+ * times the frame rate of a camera, with and without a recording in alternation.
  */
 const WARM_UP_SPEED = 8;
 const WARM_UP_SECONDS = 5;
 const WARM_UP_ROUNDS = 3;
-/** What waits in the recorder's queues is on disk once files have not grown for so long. */
+/** Once the files have not grown for this long, the recorder's queues are on disk. */
 const SETTLED_MS = 2_500;
 /** The last frames that were sent may be under way when the recording is stopped. */
 const WHOLE_PERCENT = 98;
@@ -82,7 +82,7 @@ async function openRoom(count: number, viewers: number) {
     watchers.push(peer);
   }
 
-  /** Sends for so long; CPU time for each packet that came in, and how many bytes of video were sent. */
+  /** Sends for this long; returns the CPU time for each received packet, and how many bytes of video were sent. */
   async function send(forSeconds: number, speed = 1): Promise<{ cpuMicros: number; bytes: number; cores: number }> {
     for (const peer of watchers) peer.sendRemb(ROOM_BPS);
     const before = await cpu();
@@ -157,7 +157,7 @@ async function settled(bytes: () => number): Promise<number> {
   }
 }
 
-/** Whether all that was sent of them is on disk. */
+/** Whether everything that was sent is on disk. */
 async function reachTheDisk(count: number): Promise<boolean> {
   const room = await openRoom(count, 0);
   const recording = await room.record(`many-${count}`);
@@ -171,7 +171,7 @@ async function reachTheDisk(count: number): Promise<boolean> {
   const share = (100 * ((await settled(recording.bytes)) - before)) / bytes;
   await room.close();
   figures.push({ what: `${count} tracks recorded, nobody watching`, value: cores, unit: "cores" });
-  // Of what a busy machine loses on the way nothing can be written: an incomplete frame is left out.
+  // Packets that a busy machine loses on the way are not recorded: an incomplete frame is left out.
   figures.push({ what: `${count} tracks: packets that reached the node`, value: 100 * reached, unit: "%" });
   figures.push({ what: `${count} tracks: on disk of what was sent`, value: share, unit: "%" });
   return share >= WHOLE_PERCENT;

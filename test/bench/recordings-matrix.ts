@@ -15,7 +15,7 @@ const LOSSES = [0, 5];
 const TOGETHER_MS = 40;
 const DURATION_MS = 200;
 const SMALL: Size = { width: 160, height: 90 };
-/** Of the seconds that it ran, how many have to be found in both files. */
+/** The share of the seconds of its run that must be found in both files. */
 const MOST = 0.8;
 
 await enterOwnNetwork();
@@ -30,7 +30,7 @@ type Opened = { row: Row; how: ShowOptions; cast: [Cast, Cast]; close(): Promise
 type Recorded = Opened & { recording: Recording; stoppedAtMs: number; lasted: number; fromMs: number; toMs: number };
 type Measurements = (Cast & Awaited<ReturnType<typeof measure>>)[];
 
-/** Two who flash and beep, for nobody yet. Null: the browser cannot send that. */
+/** Opens two participants who flash and beep, before they join. Null if the browser cannot send that. */
 async function open(row: Row): Promise<Opened | null> {
   const { name, browserName, codec, event } = row;
   const cannot = `${browserName} cannot send ${codec}`;
@@ -51,7 +51,7 @@ async function open(row: Row): Promise<Opened | null> {
   return { row, how, cast, close: () => browser.close() };
 }
 
-/** Nothing else goes on meanwhile. Where something is to happen to the first, it does so in the middle. */
+/** Nothing else runs meanwhile. An event happens to the first participant in the middle of the recording. */
 async function record(opened: Opened): Promise<Recorded> {
   const { row, how, cast } = opened;
   const [ada, bob] = cast.map(({ person }) => person) as [Person, Person];
@@ -91,7 +91,7 @@ async function judge({ row, cast, recording, stoppedAtMs, lasted, fromMs, toMs }
   for (const [i, one] of both.entries()) note(one, i === 0 ? wanted : [row.codec], lasted);
   if (event) noteMoved(name, both[0] as Measurements[number], fromMs, toMs);
   noteTogether(name, both);
-  // As they come: a run of half an hour that is cut short has shown something.
+  // Written at once, because a run of half an hour that is cut short should still have shown something.
   for (const { what, value, unit } of figures.slice(noted)) console.error(`  ${what}  ${value.toFixed(1)} ${unit}`);
 }
 
@@ -112,7 +112,7 @@ function note(one: Measurements[number], wanted: readonly VideoCodec[], lasted: 
   outcomes.push({ name, codecs, complaints, durationOffMs, endsMs, apartMs: distances.map(Math.round) });
 }
 
-/** After what happened, all is where it was before. */
+/** After the event, everything must be at the same offset as before. */
 function noteMoved(name: string, { person, found }: Measurements[number], fromMs: number, toMs: number): void {
   const madeAt = (second: number) => person.made[second]?.flashAt ?? 0;
   for (const kind of ["video", "audio"] as const) {

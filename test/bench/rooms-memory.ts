@@ -15,7 +15,7 @@ const [viewers = 100, rooms = 8, members = 4, rounds = 1] = process.argv
 const option = (name: string) => process.argv.find((arg) => arg.startsWith(name))?.slice(name.length);
 const before = option("--before=");
 const only = option("--only=") ?? "";
-/** Those who come first find nothing compiled, and tables that are small. */
+/** The first participants would include the memory for compiled code and growing tables. */
 const WARM = 16;
 const STREAM_MS = 4_000;
 /** Small, because the peers take their share of the cores. */

@@ -27,7 +27,7 @@ const only = flag("only")?.split("=")[1]?.split(",");
 const bunArgs = flag("profile") ? ["--cpu-prof", "--cpu-prof-dir=/tmp"] : [];
 const WARM_UP_MS = 700;
 
-/** What browsers do is the headline: they negotiate transport-cc and send all packets of a frame at once. */
+/** The behaviour of browsers is the main figure: they negotiate transport-cc and send all packets of a frame at once. */
 type Setup = { feedback: Feedback; bursts: boolean };
 const HEADLINE: Setup = {
   feedback: flag("remb") ? "goog-remb" : "transport-cc",

@@ -51,7 +51,7 @@ async function backend(logUrl: string | null, withStandby = false): Promise<Serv
 
 type Sends = Ceiling & { postgresMicros: number; clientMicros: number };
 
-/** What all processes on these cores took for a send. */
+/** The CPU time that all processes on these cores took for a send. */
 async function sends(of: Server, round: number): Promise<Sends> {
   const own = process.cpuUsage();
   const postgresBefore = cpuMicrosOfAll(postgres.pid());
@@ -71,7 +71,7 @@ type Part = { lines: Measured[]; raw: Record<string, unknown> };
 
 async function measureSends(): Promise<Part> {
   const alone = await backend(null);
-  // A standby has a machine of its own; what it costs on this one, where it shares the cores, is told beside it.
+  // In production a standby has a machine of its own; its cost on this one, where it shares the cores, is listed separately.
   const together = await backend(await postgres.database());
   const followed = await backend(await postgres.database(), true);
   const measured = { alone: [] as Sends[], together: [] as Sends[], followed: [] as Sends[] };
@@ -141,7 +141,7 @@ async function faultsOf(group: Group): Promise<Part> {
     if (kill % 10 === 9) console.error(`${kill + 1} leaders killed, ${load.count} messages acknowledged …`);
   }
   const { longestGapMs } = call.ben;
-  // Nobody is told but to ask again, and not for long.
+  // Clients are only told to retry, and not for long.
   const other = checkoutOf("0.1.99");
   load.longestRefusedMs = 0;
   for (const root of [other.root, undefined]) await within("an upgrade", upgrade(group, load, root));
@@ -155,7 +155,7 @@ async function faultsOf(group: Group): Promise<Part> {
   await within("the end of a leader that slept", until(isStandby));
   await within("sends after a leader slept", load.more(50));
   const refused = load.refused.length + load.failed.length;
-  // Those that were killed had other addresses, and count until nothing was heard from them for a while.
+  // The killed servers had other addresses, and count as members until they have been silent for a while.
   await Bun.sleep(AWAY_MS);
   await postgres.kill();
   await Bun.sleep(AWAY_MS / 2);

@@ -35,7 +35,7 @@ const certificate = await createCertificate();
 
 type Call = { roomId: string; members: CallMember[]; recordingId: string };
 
-/** Everybody sends and receives; each viewer has a gap of its own for each video. */
+/** Every participant sends and receives; each viewer measures the gap of each video. */
 async function openCall(): Promise<Call> {
   const { id: roomId } = (await call("POST", "/v1/rooms", { name: crypto.randomUUID() })).body;
   const members: CallMember[] = [];

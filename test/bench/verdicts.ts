@@ -137,7 +137,7 @@ function end(): Promise<void> {
   return ending;
 }
 
-/** After every cause: what was seen is not lost to what comes later. */
+/** Saved after every cause, so that no result is lost if a later one fails. */
 function save(): void {
   mkdirSync(FOLDER, { recursive: true });
   const seen = { rounds, minutes: minutes(), figures: figures(), outcomes: Object.fromEntries(outcomes) };

@@ -15,10 +15,10 @@ import { type Measured, report } from "./harness/report.ts";
 const [binary = join(ROOT, "dist/stoa"), givenSystem] = process.argv.slice(2);
 const RELEASES = "releases.example.com";
 const PATIENCE_MS = 60_000;
-/** Beside the machine's own: the container has its network. */
+/** Other ports than those of the machine, whose network the container shares. */
 const [PORT, MEDIA_PORT] = [17_000, 17_001];
 const GUIDE = /```sh\n(curl -fsSLO.*?)```/s;
-/** What DOMAIN promises. */
+/** The checks of the doctor that a server with DOMAIN must pass. */
 const EXAMINED: readonly string[] = [
   "domain",
   "port-80",
@@ -37,7 +37,7 @@ const system = givenSystem ?? join(work, "debian");
 const stops: (() => unknown)[] = [() => rmSync(work, { recursive: true, force: true })];
 const figures: Measured[] = [];
 
-/** What the world has and this machine has not: a release site, names, and an authority that every client trusts. */
+/** Provides what the Internet would: a release site, names, and an authority that every client trusts. */
 async function prepareWorld() {
   const release = join(work, "release");
   mkdirSync(release);
@@ -83,7 +83,7 @@ async function boot() {
   return inside;
 }
 
-/** What the doctor there says, with the settings of the service. */
+/** The result of the doctor there, with the settings of the service. */
 async function examined(inside: (command: string) => Promise<string>, roots: string): Promise<Check[]> {
   writeFileSync(join(system, "etc/stoa/roots.pem"), roots);
   const settings = "set -a; . /etc/stoa/environment; NODE_EXTRA_CA_CERTS=/etc/stoa/roots.pem; set +a";

@@ -41,7 +41,7 @@ async function ask(url: string, path = PROJECT, init: RequestInit = {}): Promise
   return fetch(`${url}${path}`, { ...init, headers, keepalive: false }).catch(() => null);
 }
 
-/** Until a balancer has found out who leads: before, it tries its servers in turns. */
+/** Until a balancer has found the leader, it tries its servers one after another. */
 async function answers({ url }: GuideBalancer): Promise<void> {
   for (let inRow = 0; inRow < 10; await Bun.sleep(100)) inRow = (await ask(url))?.status === 200 ? inRow + 1 : 0;
 }
@@ -54,7 +54,7 @@ test("the guide's HAProxy, nginx and Caddy reach the leader, and the next one af
   const load = await Load.start(group, { senders: 6, listeners: 3, fronts: balancers.map(({ url }) => url) });
   await load.more(60);
 
-  /** No client gets the error of a standby. */
+  /** No client sees a standby's error. */
   const settled = async () => {
     for (const { name, url } of balancers) {
       const asked = await Promise.all(Array.from({ length: 10 }, () => ask(url)));

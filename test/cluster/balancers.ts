@@ -7,7 +7,7 @@ import { blocksOf } from "../web/docs/blocks.ts";
 
 const GUIDE = "web/docs/standby.md";
 
-/** How each is started with the guide's lines on a port. */
+/** How each balancer is started with the lines of the guide. */
 const BALANCERS: Record<string, (lines: string, port: number, folder: string) => Promise<Bun.Subprocess>> = {
   haproxy: async (lines, port, folder) => {
     const path = join(folder, "haproxy.cfg");

@@ -29,7 +29,7 @@ export function checkoutOf(version: string, migrations: Record<string, string> =
   return { root, program, remove: () => rmSync(root, { recursive: true, force: true }) };
 }
 
-/** As the manual says: standbys first, then the one that leads. Ends with the standby leading. */
+/** Upgrades as the manual says: standbys first, then the leader. Ends with the standby leading. */
 export async function upgrade(group: Group, load: Load, root?: string): Promise<void> {
   const leader = await group.leader();
   const standby = group.members.find((member) => member !== leader);

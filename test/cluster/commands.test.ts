@@ -157,7 +157,7 @@ test("a standby can be backed up while it follows, and the restored data equals 
   expect(await stoa(["backup", file], { DATA_DIR: standby.dataDir })).toMatchObject({ code: 0 });
   const DATA_DIR = join(folder, "restored");
   expect(await stoa(["restore", file], { DATA_DIR })).toMatchObject({ code: 0 });
-  // It belongs to no log any more: a server of its own, with the same keys and conversations.
+  // The member no longer belongs to a log: it is a server of its own, with the same keys and conversations.
   const alone = new Group(null, { STOA_SECRET: SECRET });
   try {
     const { url } = await alone.start("restored", { DATA_DIR });

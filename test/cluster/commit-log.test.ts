@@ -191,7 +191,7 @@ test("in Postgres, the leader does not wait for a silent member, which cannot le
     expect(first?.peers()).toEqual(["http://two"]);
     await sql.unsafe("UPDATE stoa_members SET seen_at = now() - interval '1 minute'");
     while (first?.peers()?.length !== 0) await Bun.sleep(20);
-    // Shown to people all the same.
+    // The unreadable member is still shown to people.
     expect(await one.members()).toHaveLength(1);
 
     // The leader is cut off, and its lock goes with its session. It has no peers to ask now.

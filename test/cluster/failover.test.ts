@@ -12,7 +12,7 @@ import { Group, readyz } from "./group.ts";
 import { NOTHING_WRONG } from "./history.ts";
 import { giveAddress, Load } from "./load.ts";
 
-/** After it Postgres takes the lock from a leader that said nothing. */
+/** After this time Postgres takes the lock from a silent leader. */
 const LEASE_MS = 5_000;
 
 let postgres: TestPostgres;
@@ -137,7 +137,7 @@ test("a standby that lacks trimmed records, or has a foreign or damaged file, st
 
   await group.stop(standby);
   const db = openDatabase(join(standby.dataDir, "stoa.db"));
-  // As a disk that forgets would leave it: what comes next does not fit.
+  // The state that a disk leaves which loses a write, so that the next record does not fit.
   db.$client.run("UPDATE conversations SET last_seq = last_seq - 1");
   db.$client.close();
   standby = await group.start("second");

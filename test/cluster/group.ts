@@ -22,7 +22,7 @@ export type GroupMember = {
   readonly url: string;
   readonly dataDir: string;
   readonly process: Subprocess;
-  /** What it said so far. */
+  /** Its output so far. */
   readonly output: () => string;
 };
 
@@ -138,7 +138,7 @@ export class Group {
     }
   }
 
-  /** Where clients go: to what stands for a load balancer, unless a test says otherwise. */
+  /** The URL that clients use: that of the stand-in for a load balancer, unless a test says otherwise. */
   get front(): string {
     return this.through ?? this.balancer.url;
   }
@@ -172,7 +172,7 @@ export class Group {
     this.members.splice(this.members.indexOf(member), 1);
   }
 
-  /** Before its servers go. */
+  /** Called before the servers stop. */
   whenClosed(run: () => void): void {
     this.#closing.push(run);
   }

@@ -1,4 +1,4 @@
-/** What happened to whom, in the order of one clock: the only thing that decides whether something was lost. */
+/** Events of all clients in the order of one clock, from which it is decided whether something was lost. */
 export type Acknowledged = { id: string; seq: number; at: number };
 /** A read that began at `from` and answered with this number as the newest. */
 export type Read = { newest: number; from: number };

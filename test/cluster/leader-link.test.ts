@@ -124,7 +124,7 @@ test("requests to a leader that another one replaced end at once", async () => {
   const single = ask("POST", { body: "maybe" });
   known.leader = "http://127.0.0.1:1";
   expect((await single).status).toBe(503);
-  // Before the silence of the first leader was noticed.
+  // The request was answered before the silence of the first leader was noticed.
   expect(performance.now() - from).toBeLessThan(3_500);
 }, 60_000);
 

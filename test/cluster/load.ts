@@ -28,7 +28,7 @@ export class Load {
 
   private constructor(private readonly group: Group) {}
 
-  /** `fronts`: where clients connect, by turns, if not to what stands for a load balancer. */
+  /** `fronts`: the servers to which clients connect in rotation, instead of the stand-in for a load balancer. */
   static async start(
     group: Group,
     { senders = 4, listeners = 2, inFlight = 4, fronts = [group.front] } = {},
@@ -62,7 +62,7 @@ export class Load {
     return this.acknowledged.length;
   }
 
-  /** Resolves once so many more were acknowledged than there are now. */
+  /** Resolves once `count` more messages were acknowledged. */
   async more(count: number): Promise<void> {
     const until = this.count + count;
     while (this.count < until) await Bun.sleep(20);

@@ -7,7 +7,7 @@ import { untilDone } from "./load.ts";
 export const NODE_NAME = "media1";
 const NODE_SECRET = "a-secret-that-nodes-of-the-group-know";
 
-/** What the servers of a group that has media nodes are started with. */
+/** The settings of servers in a group with media nodes. */
 export const WITH_NODES = {
   SFU_REGISTRATION_SECRET: NODE_SECRET,
   SIGNALING_MAX_CONNECTIONS_PER_WINDOW: "100000",

@@ -17,7 +17,7 @@ afterAll(() => postgres.close());
 
 let page: Page;
 let withoutAddress: () => void;
-/** What a test opens, in the order in which it is closed. */
+/** Everything that a test opens, in the order in which it is closed. */
 let opened: { close(): void | Promise<void> }[];
 beforeEach(() => {
   page = openPage();
@@ -61,7 +61,7 @@ test("a leader cut off from Postgres steps down when another leads, and follows 
   line.mend();
   const head = (await readyz(other.url))?.position ?? 0;
   while (((await readyz(cutOff.url))?.position ?? 0) < head) await Bun.sleep(50);
-  // Nothing stale either: a server that has no way to know shows nothing.
+  // Nothing stale was shown either: a server that cannot know whether its data is current shows nothing.
   expect(await load.finish()).toEqual(NOTHING_WRONG);
 }, 180_000);
 

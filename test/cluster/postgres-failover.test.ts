@@ -29,7 +29,7 @@ test("a failover of Postgres to its synchronous replica loses, doubles, skips an
     await replica.promote();
     line.pointTo(replica.port);
     await load.more(50);
-    // And a server dies on top of it.
+    // In addition, a server dies.
     const leader = await group.leader();
     await group.kill(leader);
     expect((await group.leader()).name).not.toBe(leader.name);

@@ -68,7 +68,7 @@ test("the first leader of a new version migrates all members, and an older one r
   const refused = takeOver({ path: two, log, term: 2, migrations: OLD, now });
   expect(refused).rejects.toBeInstanceOf(MigrationRefused);
   await refused.catch(() => {});
-  // Nothing was written by the one that refused.
+  // The member that refused has written nothing.
   expect(memory.head).toBe(2);
 });
 

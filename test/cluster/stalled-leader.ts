@@ -7,10 +7,10 @@ import { type TestPostgres, testPostgres } from "../harness/postgres.ts";
 import { Group, type GroupMember, readyz } from "./group.ts";
 import { untilDone } from "./load.ts";
 
-/** What no request through an edge exceeds, whatever happens to the leader. */
+/** The longest time that a request through an edge takes, whatever happens to the leader. */
 const MAX_WAIT_MS = 8_000;
 
-/** Registers the tests: so many leaders freeze, and so many lose their power. */
+/** Registers the tests, with `rounds` frozen leaders and as many that lose power. */
 export function testStalls(rounds: number): void {
   let postgres: TestPostgres;
   let folder: string;
@@ -77,7 +77,7 @@ export function testStalls(rounds: number): void {
   );
 }
 
-/** How a leader stops answering without closing a connection, and comes back. */
+/** How a leader stops responding without closing a connection, and how it comes back. */
 type Stall = { begin(leader: GroupMember): Promise<void>; end(leader: GroupMember): Promise<void> };
 
 const FREEZE: Stall = {

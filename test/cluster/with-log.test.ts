@@ -1,7 +1,7 @@
 import { test } from "bun:test";
 import { testsPassWith } from "./with-log.ts";
 
-/** What changes most, and what Postgres adds: that an append takes its time. Everything: with-log-all.test.ts. */
+/** The tests with the most changes, and those that Postgres affects, because an append takes time. with-log-all.test.ts runs all. */
 const FILES = [
   "test/spec/4.3-messages.test.ts",
   "test/features/chat/model.test.ts",

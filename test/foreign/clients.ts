@@ -1,4 +1,4 @@
-/** Clients that nobody here wrote, each on a machine of its own. */
+/** Clients of other projects, each on a machine of its own. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { $ } from "bun";
@@ -6,7 +6,7 @@ import type { Machine } from "../harness/namespaces.ts";
 
 export type Door = { url: string; token: string };
 
-/** A program that goes on until it is stopped. `said` is the last thing it told. */
+/** A program that runs until it is stopped. `said` is its last output. */
 export type Client<Told = unknown> = { said(): Told | null; isRunning(): boolean; stop(): Promise<void> };
 
 export type Counts = { state: string; video: number[]; audio: number[]; sent: number };

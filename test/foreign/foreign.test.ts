@@ -18,7 +18,10 @@ const MACHINES = ["server", "gst", "gsth264", "aiortc", "player", "pion", "pionp
 const LOST_PER_THOUSAND = 30;
 /** Long enough for every client to check its consent several times. */
 const SECONDS = 20;
-/** Of some three hundred: a busy machine decodes slowly, a video that stands still never gets there. */
+/**
+ * The number of some three hundred frames that must arrive: a busy machine decodes slowly, but a video that stands still never
+ * reaches it.
+ */
 const FRAMES = 150;
 /** aiortc decodes in Python. */
 const FRAMES_OF_AIORTC = 45;

@@ -14,7 +14,7 @@ type Peer = {
   identity: string;
   permissions: Permissions;
   state: ParticipantSnapshot["state"];
-  /** By clientTrackId; `live` once its packets have been seen. */
+  /** Tracks by clientTrackId; `live` once their packets have arrived. */
   published: Map<string, { track: Track; live: boolean }>;
   subscriptions: { trackId: string; mid: string }[];
 };

@@ -147,7 +147,7 @@ function createClient(open: (socket: Socket) => SocketEvents): RtcClient {
     close(code, reason) {
       if (client.closed) return;
       client.closed = { code, reason };
-      // As in Bun, the close callback runs from the event loop and not within the call.
+      // The close callback runs from the event loop, as in Bun, and not within the call.
       setImmediate(() => events.closed(code));
     },
     get bufferedBytes() {

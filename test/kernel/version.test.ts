@@ -30,7 +30,7 @@ test("[contract 24] the version is the release and, as build metadata, the commi
 
 test("without a commit the version is the release alone", () => {
   expect(versionWith(null)).toBe(RELEASE);
-  // What a binary has that was built outside of Git.
+  // The version of a binary that was built outside of Git.
   expect(versionWith("")).toBe(RELEASE);
 });
 

@@ -54,7 +54,7 @@ test("a track belongs to the end that offered it first, and only that one mutes 
     ["muteRelayed", "t"],
     ["removeRelayed", "t"],
   ]);
-  // It is free again, in a room that the link has.
+  // The track is free again, in a room that uses the link.
   offer(two, "t");
   offer(two, "u", "another room");
   expect(one.count("addRelayed")).toBe(1);

@@ -13,7 +13,7 @@ test("a room stays on its main worker until that is full, and then fills the nex
   expect(room.isFull).toBe(false);
   expect(room.place("p9", "identity-9")).toBe(main);
   expect(room.isFull).toBe(true);
-  // Until another worker has opened the room, everybody goes to the main one.
+  // Until another worker has opened the room, all participants go to the main one.
   expect(room.place("p10", "identity-10")).toBe(main);
   room.add(second);
   expect(room.isFull).toBe(false);

@@ -11,7 +11,7 @@ type Options = {
   folder: string;
   /** A prefix of the command that runs it on another machine. */
   prefix?: string[];
-  /** Whether it accepts TLS as well. */
+  /** If set, coturn accepts TLS as well. */
   tls?: { port: number; cert: string; key: string };
 };
 

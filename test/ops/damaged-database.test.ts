@@ -145,7 +145,7 @@ test("a deleted write-ahead log is noticed, and nothing acknowledged is lost by 
   expect((await send("last")).type).toBe("ack");
   rmSync(`${path()}-wal`);
   expect(await untilNotReady()).toContain("stoa.db-wal was deleted or replaced");
-  // What would be in the deleted file only is not acknowledged.
+  // A write that would exist only in the deleted file is not acknowledged.
   expect((await send("too late")).type).toBe("error");
   await server.stop("SIGKILL");
   server = await served(dataDir);
@@ -167,8 +167,8 @@ test("a deleted index of the log is noticed, and nothing acknowledged is lost by
 test("a truncated write-ahead log is noticed, and nothing wrong is served", async () => {
   const { client } = await server.member("alice", room);
   const send = (text: string) => client.ask("message.send", { room, text, clientMessageId: text });
-  // While somebody reads an older state, commits stay in the log: one that was copied completely is begun anew by the next commit,
-  // and then nothing is lost with it.
+  // While a reader uses an older state, commits stay in the log. A log that was copied completely is restarted by the next commit,
+  // and deleting it would then lose nothing.
   const { $client: reader } = openDatabase(path(), { readonly: true });
   reader.run("BEGIN");
   reader.query("SELECT count(*) FROM installation").get();

@@ -31,7 +31,7 @@ process.on("message", ({ type }) => {
   if (type === "released") process.exit(3);
 });
 `;
-/** It fails after it has changed something. */
+/** A migration that fails after it has changed something. */
 const BROKEN_MIGRATION = `CREATE TABLE half_done (id INTEGER) STRICT;
 INSERT INTO half_done SELECT 1;
 UPDATE projects SET name = NULL;

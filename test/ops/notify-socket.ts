@@ -21,7 +21,7 @@ export function notifySocket(path: string) {
   if (bind(fd, ptr(address), address.byteLength) !== 0) throw new Error(`${path} cannot be bound`);
   const buffer = Buffer.alloc(4_096);
   return {
-    /** What has arrived since the last call. */
+    /** The messages since the last call. */
     messages(): string[] {
       const found: string[] = [];
       for (let bytes = 0; ; found.push(buffer.toString("utf8", 0, bytes))) {

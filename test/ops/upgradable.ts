@@ -26,7 +26,7 @@ export class Upgradable {
     return prepareData(join(this.work, "prepared"));
   }
 
-  /** Of the process that serves now. */
+  /** The note of the process that serves now. */
   note(): { pid: number } {
     return JSON.parse(readFileSync(join(this.dataDir, "serve.json"), "utf8"));
   }
@@ -92,7 +92,7 @@ export class Upgradable {
       try {
         process.kill(pid, "SIGKILL");
       } catch {
-        // It has ended.
+        // The process has ended.
       }
     }
     this.#processes.clear();

@@ -50,7 +50,7 @@ function kill(...pids: number[]): void {
     try {
       process.kill(pid, "SIGKILL");
     } catch {
-      // It has ended.
+      // The process has ended.
     }
   }
 }

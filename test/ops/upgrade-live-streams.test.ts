@@ -95,7 +95,7 @@ async function tracksOf(playlist: URL, segments: readonly Segment[]): Promise<Ui
   return [...tracks.values()].map((parts) => Buffer.concat(parts));
 }
 
-/** How long nothing is played between two segments, at most. */
+/** The longest gap in the media between two segments. */
 const longestHoleMs = (segments: readonly Segment[]) =>
   Math.max(...segments.slice(1).map(({ atMs }, i) => atMs - (segments[i]?.atMs ?? 0) - (segments[i]?.durationMs ?? 0)));
 
@@ -120,7 +120,7 @@ describe("a live stream during an upgrade", () => {
     for (const player of players) await player.stop();
     for (const { failures, lists } of players) {
       expect(failures).toEqual([]);
-      // What a player has been shown stays as it is.
+      // Segments that a player has seen do not change.
       for (const [i, list] of lists.slice(1).entries()) expect(list.slice(0, lists[i]?.length)).toEqual(lists[i] ?? []);
     }
     await call("POST", `/v1/live-streams/${streamId}/end`);

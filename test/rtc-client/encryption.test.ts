@@ -29,7 +29,7 @@ function next<E extends keyof ParticipantEvents>(
   });
 }
 
-/** Listens until so many seconds of sound have come. */
+/** Listens until this many seconds of audio have arrived. */
 function hear(participant: Participant, seconds: number): Promise<Int16Array> {
   const heard: number[] = [];
   return next(participant, "audio", ({ samples, sampleRate }: AudioEvent) => {
@@ -75,7 +75,7 @@ test("[encryption] audio, video and data reach those with the key, and nobody el
   expect((await received)[0]).toMatchObject({ from: "anna", topic: "note", payload: "for our ears" });
   expect((await unread)[0]).toEqual({ messages: 1, reason: "undecryptable", identity: "anna" });
 
-  // What was not encrypted is not delivered to those who encrypt, whoever wrote it.
+  // Unencrypted data is not delivered to participants who encrypt, whoever wrote it.
   const refused = next(ben, "dataDropped");
   await max.sendData("believe me", { to: ["ben"] });
   expect((await refused)[0]).toEqual({ messages: 1, reason: "not_encrypted", identity: "max" });
@@ -143,7 +143,7 @@ test("[encryption] four agree on keys; when one leaves, the others use new ones 
   expect(anna.safetyNumber).toMatch(/^\d{5}( \d{5}){5}$/);
   expect(all.map(({ safetyNumber }) => safetyNumber)).toEqual(Array(4).fill(anna.safetyNumber));
 
-  // What the server forwards names the index of its key in the last byte.
+  // The last byte of each forwarded frame is the index of its key.
   const indices = new Map<string, number>();
   const changed = Promise.withResolvers<number>();
   let left = Number.POSITIVE_INFINITY;

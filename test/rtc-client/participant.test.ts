@@ -36,7 +36,7 @@ afterAll(async () => {
   for (const participant of open) await participant.close();
 });
 
-/** Listens until so many seconds of sound have come. */
+/** Listens until this many seconds of audio have arrived. */
 function hear(participant: Participant, seconds: number): Promise<AudioEvent & { samples: Int16Array }> {
   return new Promise((resolve) => {
     const heard: number[] = [];

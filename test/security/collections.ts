@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import ts from "typescript-5";
 
-/** Tools that an operator starts and that end, what is printed or built, and what clients run: nobody else's requests come there. */
+/** Code in which no requests of others arrive: tools that an operator starts and that end, output, builds, and clients. */
 const NOT_SERVERS = [
   ...[
     "cli/",
@@ -16,7 +16,7 @@ const NOT_SERVERS = [
   ],
 ];
 const GROWS = new Set(["set", "add", "push", "unshift"]);
-/** Whose callback is over when they return. */
+/** Methods whose callback has ended when they return. */
 const AT_ONCE = new Set(["map", "flatMap", "filter", "forEach", "some", "every", "find", "reduce", "sort", "replace"]);
 
 type Collection = { file: string; name: string };

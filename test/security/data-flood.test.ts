@@ -8,7 +8,7 @@ import { ALL } from "../sfu/room-of-peers.ts";
 
 const CHANNEL: DataChannel = { label: "lossy", protocol: "", isOpen: true, bufferedAmount: 0, send() {}, close() {} };
 
-/** Nobody here has a connection: what is delivered is told to the room's sockets, and counted there. */
+/** No participant has a media connection here: data is delivered to the room's sockets, and counted there. */
 describe("data of one sender to many", () => {
   let clock: ReturnType<typeof fakeClock>;
   let room: Room;
@@ -33,7 +33,7 @@ describe("data of one sender to many", () => {
 
   const send = (who: string, payload: string) => room.find(who)?.data.received(CHANNEL, JSON.stringify({ payload }));
 
-  /** Every sender as fast as its own budget of messages allows, for so long. */
+  /** Every sender sends as fast as its own message budget allows, for this long. */
   function flood(senders: string[], seconds: number, payload = "x"): void {
     for (let ms = 0; ms < seconds * 1_000; ms += 2) {
       for (const sender of senders) send(sender, payload);

@@ -17,7 +17,7 @@ import { type TestServer, testServer } from "../harness/server.ts";
 const folder = mkdtempSync(join(tmpdir(), "stoa-hostile-egress-"));
 writeFileSync(join(folder, "film.mp4"), "film");
 
-/** What the hostile bucket has sent, and what was asked of it. */
+/** What the hostile bucket has sent, and which paths were requested from it. */
 const bucket = { sent: 0, paths: [] as string[], cancelled: Promise.withResolvers<void>() };
 const PART = Buffer.alloc(64 * 1_024, "x");
 const endless = () =>

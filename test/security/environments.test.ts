@@ -54,7 +54,7 @@ test("[5] no list of a production credential shows a row of development", async 
       const search = operation.query.some(({ name }) => name === "userId") ? `?userId=${alice.marker}` : "";
       const { status, text } = await server.call("GET", `${operation.path}${search}`, { key: credentials[kind] });
       expect([operation.name, status]).toEqual([operation.name, 200]);
-      // Who was asked about may come back.
+      // The requested user id may be in the response.
       const said = text.replaceAll(`"userId":"${alice.marker}"`, "");
       expect([operation.name, said.includes(alice.marker)]).toEqual([operation.name, false]);
     }

@@ -85,7 +85,7 @@ type Stage = {
   roomId: string;
   member: Member;
   participantId: string;
-  /** As the API and as the node call it. */
+  /** The id by which both the API and the node name it. */
   publicId: string;
   recordingRef: { roomId: string; recordingId: string };
   read(): Promise<Recording>;
@@ -136,7 +136,7 @@ function partial(text: string): Response {
   return new Response(text, { status: 206, headers });
 }
 
-/** Everything that was sent has been read: the answer to a question comes after it. */
+/** Resolves when everything that was sent has been read, because the answer to a request comes after it. */
 async function heard({ api, roomId }: Stage): Promise<void> {
   const { answers } = rogue;
   rogue.answers = {};
@@ -163,7 +163,7 @@ function tree(): Record<string, string> {
   return found;
 }
 
-/** What of the bystander could have been changed. */
+/** Everything about the bystander that could have been changed. */
 async function outside() {
   const { api, roomId, publicId, member, read } = bystander;
   const { durationMs: _, ...recording } = await read();
@@ -217,7 +217,7 @@ describe("[18] a media node that turned hostile", () => {
           const file = fileOf(crypto.randomUUID(), "ada", { fileName });
           rogue.tell({ type: "recordingFileStarted", ...target.recordingRef, file });
           rogue.tell({ type: "recordingFileEnded", ...target.recordingRef, file });
-          // What the row is made of is named by us alone.
+          // The row is made only of names that this server chose.
           const own = { ...fileOf(crypto.randomUUID(), "ada"), recordingId: "x", id: "y", location: "disk" };
           rogue.tell({ type: "recordingProgress", ...target.recordingRef, files: [{ ...own, fileName }] });
         }
@@ -527,7 +527,7 @@ describe("[18] a hostile media node sends every event with ids of others", () =>
       await heard(target);
       expect(await outside()).toEqual(before);
       expect(await refusals()).toBeGreaterThan(refused);
-      // What it may say of its own room is shown as the interface says.
+      // What the node may report about its own room is shown as the API describes.
       const own = await target.read();
       for (const { mimeType, trackId } of own.files)
         expect([/^(?:audio|video)\/(?:webm|mp4)$/.test(mimeType), trackId !== ""]).toEqual([true, true]);
@@ -603,7 +603,7 @@ describe("[18] a hostile media node sends every event with ids of others", () =>
       const forged = { roomId, linkId, trackId: "trk_zoe" };
       const ada = { roomId, participantId: target.participantId, identity: "ada" };
       for (const event of [
-        // A track that is the other node's, or nobody's, or comes by a link that the node does not have.
+        // A track that belongs to the other node or does not exist, or that comes by a link that the node does not have.
         { type: "relayOffered", track: track("ada", { trackId: "trk_zoe" }) },
         { type: "relayOffered", track: track("zoe") },
         { type: "relayOffered", track: track("ada", { roomId: bystander.roomId }) },
@@ -628,7 +628,7 @@ describe("[18] a hostile media node sends every event with ids of others", () =>
         expect(methods).not.toContain(method);
       expect(zoe.pushes.slice(pushes).filter(({ type }) => type !== "participant.joined")).toEqual([]);
       expect(zoe.client.closeCode).toBeNull();
-      // What it says of its own participant does reach the other node.
+      // Reports about its own participant do reach the other node.
       const own = relays(honest, "deliverRelayed").length;
       const relink = await until(() => relays(honest, "shareRoom").findLast(shared));
       await until(() => {
@@ -667,7 +667,7 @@ describe("[18] a hostile media node sends every event with ids of others", () =>
         ...{ participantId: crypto.randomUUID(), identity: "carol", state: "connected", permissions, quality: null },
         ...{ tracks: [], subscriptions: [], transport: stats },
       };
-      // What it was really given of a participant of its own is good for nobody else.
+      // A record that it was given for its own participant is not valid for any other.
       const given = rogue.last("addParticipant").record;
       const claims = [undefined, record, given, "", "x".repeat(100)].map((claimed) => ({
         roomId,
@@ -766,7 +766,7 @@ test("[18] over time, a media node with expensive frames uses at most a quarter 
     const before = read;
     await new Promise((resolve) => setImmediate(resolve));
     if (read > before) continue;
-    // It waits for its share.
+    // The frame waits for the node's share of the thread.
     clock.advance(10);
     pauses++;
   }
@@ -798,7 +798,7 @@ describe("[18] a hostile media node answers", () => {
     linkPoint: { roomId: "r" },
     relay: { method: "shareRoom", request: { roomId: "r", linkId: "l" } },
   } satisfies Record<MediaMethod, object | undefined>;
-  /** What has a content, and one that is right. */
+  /** A valid answer for each method that has a result. */
   const right: Partial<Record<MediaMethod, unknown>> = {
     negotiate: { sdp: "v=0\r\n", tracks: [{ clientTrackId: "c", trackId: "t" }] },
     flight: { version: 1, sinceMs: 0, lastedMs: 1, streams: [], received: [[1]], sent: [], rtcp: [], states: [] },

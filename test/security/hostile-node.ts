@@ -9,7 +9,7 @@ type Registration = {
   url: string;
   name: string;
   secret: string;
-  /** What it says on the first welcome that it has. */
+  /** The rooms that it claims to have in its first welcome. */
   rooms?: unknown[];
 };
 

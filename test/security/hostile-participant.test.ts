@@ -14,7 +14,7 @@ import { TOKEN_ATTACKS } from "./hostile-token.ts";
 const LONG = 60_000;
 const PACKETS = 1_500;
 const AT_ONCE = 50;
-/** What a frame of the honest call may take; without bounds the worker hung for minutes. */
+/** The longest freeze of the honest call; without limits the worker hung for minutes. */
 const MAX_FREEZE_MS = 2_000;
 
 let server: AttackedServer;

@@ -28,7 +28,7 @@ export class HostileParticipant {
   readonly #client: SignalingClient;
   readonly #answers: Buffer[];
   #waiting: (() => void) | null = null;
-  /** As the server checks it in packets to itself. */
+  /** The verification tag that the server expects in packets to itself. */
   #tag = 0;
   /** The last number that was used for a chunk of data, and for a request to reset streams. */
   #tsn = FIRST_TSN - 1;
@@ -102,7 +102,7 @@ export class HostileParticipant {
     this.send(data(this.nextTsn(), { stream: 1, flags: UNORDERED | WHOLE, protocol: BINARY, content }));
   }
 
-  /** Everything that has arrived, as long as it contains this. */
+  /** Everything that has arrived, once it contains these bytes. */
   async arrived(bytes: string): Promise<Buffer> {
     for (;;) {
       const all = Buffer.concat(this.#answers);

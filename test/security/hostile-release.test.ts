@@ -22,7 +22,7 @@ import { ROOT } from "../cli/stoa.ts";
 import { buildBinary } from "../e2e/binary/binary.ts";
 
 const NAME = `stoa-${thisPlatform()}`;
-/** What an attacker would install. */
+/** The program that an attacker would install. */
 const FORGED = "#!/bin/sh\necho stoa 99.0.0\n";
 
 const work = mkdtempSync(join(tmpdir(), "stoa-release-"));

@@ -1,4 +1,4 @@
-/** What a tenant tries with its own API key and account: to name, to hide and to reach what is not its own. */
+/** Attempts of a tenant with its own API key and account to name, hide or reach what is not its own. */
 import { expect } from "bun:test";
 import { createServer, type Socket } from "node:net";
 import { SignalingClient } from "../../src/rtc-client/signaling-client.ts";
@@ -21,7 +21,7 @@ export const INSIDE = "inside.attacker.example";
 const CONTROLS = "\u001b[2J\u001b]0;pwned\u0007\u009b1;1H\u0085\u202epwned";
 const CONTROL = /[^\P{Cc}\n\t]|\u202e/u;
 
-/** A service of the server's network: whoever connects is noted. */
+/** A service in the server's network that records who connects. */
 async function service() {
   const sockets = new Set<Socket>();
   let connections = 0;

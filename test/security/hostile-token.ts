@@ -1,4 +1,4 @@
-/** What the holder of a genuine token tries beyond it: other conversations, other rooms, other people's names. */
+/** Attempts of the holder of a genuine token beyond its scope: other conversations, other rooms, other users' names. */
 import { expect } from "bun:test";
 import { ActiveSpeakerUpdate, DataPacket, SpeakerInfo, UserPacket } from "@livekit/protocol";
 import { join as joinRoom, tone } from "../../src/rtc-client/participant/participant.ts";
@@ -174,7 +174,7 @@ export const TOKEN_ATTACKS: Record<string, (stage: Stage) => Promise<void>> = {
         value: { case: "user", value: user("one", { participantIdentity: "forged-inner" }) },
       }),
     );
-    // Decoders ignore the upper bits of such a tag, which is another field for whoever does not.
+    // Some decoders ignore the upper bits of such a tag, which is another field for decoders that do not.
     const sender = Buffer.from("forged-long");
     const inner = Buffer.concat([
       user("two").toBinary(),

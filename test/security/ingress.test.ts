@@ -1,6 +1,6 @@
 // suite: all
 // needs: ffmpeg
-/** What the URL of a tenant's ingress can reach: whoever answers there chooses the next addresses. */
+/** What the URL of a tenant's ingress can reach: the server at that URL chooses the further addresses. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:net";

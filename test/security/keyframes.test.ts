@@ -64,7 +64,7 @@ test("a viewer's keyframe requests are limited below two per second, whatever ki
   const out = new Uint8Array(64);
   for (let round = 0; elapsed() < ATTACK_MS || ssrcs.size < 2; round++) {
     for (const ssrc of ssrcs) viewer.sendRtcp(out, writePli(out, 0, 1, ssrc));
-    // By turns on another section, and away and back: both begin with a keyframe.
+    // Alternates between another section and pausing, because both begin with a keyframe.
     const mid = round % 6 === 5 ? null : String(round % 8);
     if (round % 3 === 2) await hostile.client.request("subscription.update", { tracks: [{ trackId, mid }] });
     await Bun.sleep(ATTACK_EVERY_MS);
@@ -73,7 +73,7 @@ test("a viewer's keyframe requests are limited below two per second, whatever ki
   const allowed = AT_ONCE + (PER_SECOND * elapsed()) / 1_000 + ANYWAY;
   expect(asked).toBeGreaterThan(1);
   expect(asked).toBeLessThanOrEqual(allowed);
-  // It did watch, on more than one section, all the while.
+  // The viewer was watching all the time, on more than one section.
   expect(ssrcs.size).toBeGreaterThan(1);
   for (const one of [sender, viewer]) one.close();
   for (const { client } of [publisher, hostile]) await client.leave();

@@ -13,7 +13,7 @@ test.each([
   ["127.0.0.1", 200],
   ["::1", 200],
   ["203.0.113.9", 403],
-  // Whatever a client claims before the proxy adds its address.
+  // Addresses that a client claims before the proxy adds the real one.
   ["127.0.0.1, 203.0.113.9", 403],
   ["", 403],
 ])(

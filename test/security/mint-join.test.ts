@@ -28,7 +28,7 @@ test("[8] a backend that mints joins endlessly is refused over its rate limit, a
   const refused = ended.filter((one) => one instanceof StoaApiError);
   expect(refused.map(({ code }) => code)).toEqual(refused.map(() => "SVC_RATE_LIMITED"));
   expect(ended.length - refused.length).toBeLessThanOrEqual(BUDGET);
-  // Of the honest one, and those of the flood that its budget allows; a refusal leaves nothing behind.
+  // Rows of the honest client, and of the flood as far as its budget allows; a refusal leaves nothing behind.
   expect(count("rtc_tokens")).toBeLessThanOrEqual(BUDGET + 1);
   expect(count("rooms")).toBeLessThanOrEqual(11);
   expect(count("conversations")).toBeLessThanOrEqual(11);

@@ -114,7 +114,7 @@ test("[media] garbage and forged STUN over UDP get no response", async () => {
     udp.send(packet, target, "127.0.0.1");
     if (i % 200 === 0) await Bun.sleep(1);
   }
-  // What was sent first would have been answered by the time a request over HTTP is.
+  // Earlier datagrams would have been answered by the time of an HTTP response.
   for (let i = 0; i < 5; i++) await alive();
   expect(received).toBe(0);
   udp.close();

@@ -42,7 +42,7 @@ test("[8] all unfinished large bodies together use limited memory, while small b
   small.end();
   expect(await taken).toBe(" ".repeat(16 * KIB));
 
-  // Their time is up: what they held is free again.
+  // Their time is over, so their memory is free again.
   clock.advance(30_000);
   await expect(reading).rejects.toMatchObject({ code: "SVC_VALIDATION_FAILED" });
   const third = slow();

@@ -14,7 +14,7 @@ const register = (at: typeof server, host: string, origin: string | null) =>
 
 test("[5] a page whose host name was rebound to this server cannot register an account", async () => {
   for (const host of ["rebound.example:7000", "localhost.example", "127.0.0.1.example", "x.localhost.example"]) {
-    // As its script would, and as one without an Origin header would.
+    // With the Origin header of the page's script, and without one.
     for (const origin of [`http://${host}`, null]) {
       const { status, body } = await register(server, host, origin);
       expect([host, status, body.code]).toEqual([host, 403, "SVC_ORIGIN_NOT_ALLOWED"]);
@@ -42,13 +42,13 @@ test("[5] a page whose host name was rebound does not count as same-origin for a
   };
   const refused = await from("rebound.example:7000", "http://rebound.example:7000");
   expect(refused.status).toBe(403);
-  // It names what was refused, and where that can be changed.
+  // The message names what was refused, and where that can be changed.
   expect(refused.message).toContain("http://rebound.example:7000");
   expect(refused.message).toContain("allowedOrigins");
   for (const host of ["localhost:7000", "127.0.0.1:7000", "[::1]:7000", "192.0.2.7:7000"]) {
     expect([host, (await from(host, `http://${host}`)).status]).toEqual([host, 200]);
   }
-  // Its dashboard routes are its own pages' alone.
+  // The dashboard's routes are for its own pages only.
   const me = await server.call("GET", "/v1/auth/me", {
     key: token,
     headers: { host: "rebound.example:7000", origin: "http://rebound.example:7000" },

@@ -140,7 +140,7 @@ test("[3] refusing a body of 1 MiB costs less than a fifth of parsing it, on eve
     return user + system;
   };
   const parsing = Math.min(...Array.from({ length: 5 }, costOfParsing)) * EACH;
-  // Who has no session to end is not refused for it, and nothing of the body is asked for either.
+  // A request without a session to end is not refused, and its body is not read either.
   const grantedToAll = new Set(["POST /v1/auth/logout"]);
   expect(withBodies.length).toBeGreaterThan(guarded.length + 9);
   for (const operation of withBodies) {
@@ -149,7 +149,7 @@ test("[3] refusing a body of 1 MiB costs less than a fifth of parsing it, on eve
     const isRefused = [401, 403, 429].includes(status) || grantedToAll.has(operation.name);
     expect([operation.name, status, isRefused]).toEqual([operation.name, status, true]);
     let refusing = Number.POSITIVE_INFINITY;
-    // What else the machine does only comes on top, so the least that was seen is the nearest to what it takes.
+    // Other work of the machine only adds to the time, so the minimum is closest to the real cost.
     for (let round = 0; round < MOST_ROUNDS && refusing >= parsing / 5; round++) {
       refusing = Math.min(refusing, await cost(operation));
     }

@@ -139,7 +139,7 @@ async function openCall(usesReceiveLoop: boolean) {
     while (came.honest === before) await Bun.sleep(1);
   };
   while (came.hostile === 0) await frame();
-  /** As many parts as there is room for. */
+  /** A report with as many parts as fit. */
   const report = (part: Part, round: number, of = ssrc) => {
     const out = new Uint8Array(REPORT_BYTES * 2 + TAG_BYTES);
     let length = part(out, 0, of, round);
@@ -156,7 +156,7 @@ test("the reports of a connection may use a limited share of the thread, which i
   const clock = fakeClock();
   const budget = new ControlBudget(clock.now);
   const readMs = (ms: number) => budget.spend(() => clock.advance(ms));
-  // Nobody saves up more than a burst by being silent.
+  // A silent connection saves up no more than one burst.
   clock.advance(3_600_000);
   let reports = 0;
   for (; !budget.isSpent(); reports++) readMs(2);
@@ -166,7 +166,7 @@ test("the reports of a connection may use a limited share of the thread, which i
   for (reports = 0; !budget.isSpent(); reports++) readMs(2);
   expect(reports).toBeLessThanOrEqual(28);
   expect(reports).toBeGreaterThanOrEqual(24);
-  // What the machine was away for is not its own.
+  // Time in which the machine did not run the process does not count.
   clock.advance(1_000);
   expect(budget.isSpent()).toBe(false);
   readMs(10_000);
@@ -196,7 +196,7 @@ test("[17] many hostile connections together leave the thread time for media, an
   const taken = { hostile: 0, refused: 0 };
   const began = clock.now();
   for (let tenth = 0; tenth < 100; tenth++) {
-    // As many as a tenth of a second brings; those who flood come first, and again.
+    // The reports of a tenth of a second, with the flooding connections first, several times.
     for (let again = 0; again < 5; again++) {
       for (const budget of hostile) {
         if (budget.isSpent()) continue;

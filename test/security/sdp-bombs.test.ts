@@ -8,7 +8,7 @@ const HEAD = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n";
 const TRANSPORT = "a=ice-ufrag:abcd\r\na=ice-pwd:0123456789012345678901\r\na=fingerprint:sha-256 AA:BB\r\n";
 const VIDEO = "m=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:0\r\na=rtpmap:96 VP8/90000\r\n";
 
-/** As many of the lines as fit into the largest session description. */
+/** As many of these lines as fit into the largest session description. */
 function full(line: (i: number) => string, head = HEAD + TRANSPORT + VIDEO): string {
   const lines = [head];
   let bytes = head.length;
@@ -70,7 +70,7 @@ function answer(sdp: string): Offer | null {
   return offer;
 }
 
-/** Of this thread, so that a busy machine changes nothing; the least of several, because the collector comes and goes. */
+/** CPU time of this thread, which does not depend on other work; the minimum of several runs, because garbage collection varies. */
 function cpuMs(run: () => void): number {
   let least = Number.POSITIVE_INFINITY;
   for (let i = 0; i < 5 && least >= 10; i += 1) {
@@ -82,7 +82,7 @@ function cpuMs(run: () => void): number {
   return least;
 }
 
-/** Everything that was kept of an offer is within what one client can need. */
+/** Everything that is kept of an offer is limited to what one client can need. */
 function expectBounded(offer: Offer): void {
   expect(offer.sections.length).toBeLessThanOrEqual(512);
   expect(offer.bundle.length).toBeLessThanOrEqual(512);

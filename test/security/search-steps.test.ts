@@ -22,11 +22,11 @@ async function found(q: string): Promise<string[]> {
   return (body as unknown as { id: string }[]).map(({ id }) => id);
 }
 
-/** As many different words as a message can have, others in each. */
+/** A message with as many different words as possible, others in each message. */
 const crowded = (n: number) =>
   Array.from({ length: 3_900 }, (_, k) => String.fromCharCode(0x4e00 + ((k * (2 * n + 1) + n * 37) % 20_000))).join("");
 
-/** An index of its own over the same messages; `onUnit` is told before each of its units of work. */
+/** A separate index over the same messages; `onUnit` is called before each of its units of work. */
 function indexWith(onUnit: () => void) {
   const runtime: Runtime = {
     ...server.runtime,
@@ -46,7 +46,7 @@ test("[18] each unit of work of the index changes only a few pages, whatever was
   const perUnit: number[] = [];
   let before = changes();
   const index = indexWith(() => {
-    // What a unit has changed shows when the next one begins: much of it is written with its commit.
+    // The changes of a unit are visible when the next one begins, because much is written with its commit.
     perUnit.push(changes() - before);
     before = changes();
   });

@@ -7,7 +7,7 @@ import { Rendition } from "../../src/features/recordings/hls/rendition.ts";
 import type { RecordedPart } from "../../src/protocol/media/recording.ts";
 import { realServer } from "../harness/real-server.ts";
 
-// What one tenant may have, made so that others' requests wait for it.
+// Data that one tenant may have, made so that requests of others would wait for it.
 
 const folder = mkdtempSync(join(tmpdir(), "stoa-shared-thread-"));
 const server = await realServer();

@@ -83,7 +83,7 @@ test.each([
   ["whole", {}, "200"],
   ["from the middle", { range: "bytes=100-" }, "206"],
   ["after it has changed", { range: "bytes=100-", "if-range": '"another"' }, "200"],
-])("[18] a recording, requested %s, is not kept in memory for clients that do not read it", async (_, headers, status) => {
+])("[18] a recording, requested %s, is not kept for clients that do not read it", async (_, headers, status) => {
   const { bytes, heads } = await growthBy(fileUrl, headers);
   expect(heads).toEqual(heads.map(() => `HTTP/1.1 ${status}`));
   expect(bytes).toBeLessThan(MOST_GROWTH);

@@ -36,7 +36,7 @@ function requestBody(operation: Operation): { raw?: string; headers?: Record<str
   return { raw: JSON.stringify(bodyFor(operation)) };
 }
 
-/** What a search and a server's request for a user's read state cannot do without. */
+/** Parameters that a search, and a backend's request for a user's read state, require. */
 function queryOf({ query }: Operation): string {
   const needed = query.filter(({ name }) => name === "q" || name === "userId");
   return needed.length === 0 ? "" : `?${needed.map(({ name }) => `${name}=says`).join("&")}`;
@@ -50,7 +50,7 @@ const ask = (operation: Operation, credential: string, idOf: (name: string) => s
       : { headers: { "content-type": "application/json" }, ...requestBody(operation) }),
   });
 
-/** Whose record each name in the path is. */
+/** The record that each name in the path refers to. */
 const WAYS: Record<string, (name: string) => Tenant> = {
   "all of another project": () => alice,
   "a record of another project below one's own": (name) => (name === "projectId" ? mallory : alice),
@@ -69,7 +69,7 @@ test("[5] the owner can reach every route that the tests below try as a stranger
 
 for (const [way, ownerOf] of Object.entries(WAYS)) {
   for (const operation of operations) {
-    // Whose own project it names, and nothing below it, is no stranger there.
+    // A tenant is not a stranger to a path that names only its own project.
     if (operation.pathParameters.every((name) => ownerOf(name) === mallory)) continue;
     test(`[5] ${operation.name}, ${way}: nothing is shown, nothing is changed`, async () => {
       const before = rowsOf(server);

@@ -19,7 +19,7 @@ export function bodyFor({ body }: Operation): Record<string, unknown> {
     const schema = body?.properties?.[name];
     return [name, schema?.enum?.[0] ?? schema?.anyOf?.[0]?.const ?? FIELDS[name]] as const;
   });
-  // Of the fields `to`, one is a room and the others are lists of identities.
+  // One of the fields `to` is a room, and the others are lists of identities.
   if (body?.properties?.to?.type === "string") chosen.push(["to", "taken"]);
   return Object.fromEntries(chosen.filter(([name, value]) => name !== "type" || value !== ""));
 }

@@ -67,7 +67,7 @@ test("[8] messages with characters that decompose into sentences are indexed in 
   const db = runtime.db.$client;
   const waiting = () => db.query<{ n: number }, []>("SELECT count(*) AS n FROM search_pending").get()?.n ?? 0;
   expect(waiting()).toBe(20);
-  // One unit of work takes a few of them, not all: nobody's send waits for the rest.
+  // One unit of work takes only some of them, so no send waits for the rest.
   const following = services.search.catchUp();
   await send({ text: "in between" });
   expect(waiting()).toBeGreaterThan(10);
@@ -98,7 +98,7 @@ test("[2] tokens from before a restore are invalid, because the backup does not 
   const { body: old } = await one.call("POST", "/v1/chat/tokens", { key: project.key, body: { userId: "ann" } });
   await one.runtime.write((unit) => voidTokensBefore(unit, one.runtime.db, one.clock.now() + 1_000));
   one.clock.advance(2_000);
-  // As the server that starts on the restored data reads it.
+  // The verifier of the server that starts on the restored data.
   const { createChatTokenVerifier } = await import("../../src/features/chat/tokens/token.verify.ts");
   const { chatTokenStore } = await import("../../src/features/chat/tokens/token.store.ts");
   const { verify } = createChatTokenVerifier(one.runtime, chatTokenStore(one.runtime.db), () => false);

@@ -1,4 +1,4 @@
-/** What a translator for other clients asks of the media: names for tracks, sections that rest, a second connection. */
+/** What gateways for other clients need of the media node: names for tracks, inactive sections, a second connection. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { Negotiate } from "../../src/protocol/media-node.ts";
 import { RtcPeer } from "../../src/rtc-client/peer.ts";
@@ -100,7 +100,7 @@ describe("for clients of another protocol", () => {
     await receiver.negotiate([], [{ mid: "0", trackId: TRACK }]);
     await connected;
     expect(receiver.outgoing).not.toBeNull();
-    // What is offered next names it no more, and changes nothing.
+    // The next offer no longer names it, which changes nothing.
     named = false;
     const { remote } = receiver;
     await receiver.negotiate([], [{ mid: "0", trackId: TRACK }]);

@@ -189,7 +189,7 @@ describe("parsers take a million mutated packets without a throw", () => {
       hasFingerprint(message);
       readMappedAddress(message);
       if (!hasIntegrity(message, "secret")) return;
-      // What is signed may only be what we signed; FINGERPRINT behind it is not covered, nor is the length field.
+      // The signed part may only be what we signed; FINGERPRINT after it and the length field are not covered.
       const text = Buffer.from(data.subarray(0, message.integrityOffset + 20)).toString("hex");
       if (!authentic.some((known) => known.slice(8) === text.slice(8) && known.slice(0, 4) === text.slice(0, 4))) {
         throw new Error("a forged message passed");

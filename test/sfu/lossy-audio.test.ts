@@ -215,7 +215,7 @@ test("both paths send the same packets", () => {
 test("the loss on the publisher's path is known although most of it is repaired", () => {
   const { uplinkPercent } = call({ path: PATHS[0]?.[1] as FastPath, lossRatio: 0.15 });
   expect(uplinkPercent.path).toBeWithin(13, 17);
-  // What decides the quality is what a listener may miss.
+  // The quality depends on the loss that a listener may notice.
   expect(uplinkPercent.left).toBeLessThan(5);
   expect(call({ path: PATHS[0]?.[1] as FastPath, lossRatio: 0 }).uplinkPercent).toEqual({ path: 0, left: 0 });
 }, 60_000);

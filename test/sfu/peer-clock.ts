@@ -1,15 +1,15 @@
 /** A peer's two clocks as a function of true time: the monotonic one it times packets by, and the wall clock in its reports. */
 
 export const DAY_MS = 86_400_000;
-/** After this long the 24 bits of a transport-wide report's reference time begin anew. */
+/** After this time the 24-bit reference time of a transport-wide report wraps. */
 export const REFERENCE_CIRCLE_MS = 2 ** 24 * 64;
 
 export interface PeerClockOptions {
-  /** What the monotonic clock says at true time 0: how long the machine has been up. */
+  /** The monotonic clock at true time 0: how long the machine has been up. */
   uptimeMs?: number;
   /** Both clocks run faster by this share of a million. */
   driftPpm?: number;
-  /** How far the wall clock is ahead of the truth. */
+  /** How far the wall clock is ahead of the true time. */
   wallAheadMs?: number;
   /** The user, or NTP, sets the wall clock. */
   sets?: readonly { atMs: number; byMs: number }[];

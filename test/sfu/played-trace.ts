@@ -24,12 +24,12 @@ import { AUDIO, EXTENSIONS, key, TracedPublisher, VIDEO } from "./traced-publish
 const VIEWERS = 4;
 const STEPS = 400;
 const ADDRESS = "127.0.0.1";
-/** So few that all of their copies fit one batch, and can be read there after the native receive loop has sent them. */
+/** So few packets that all of their copies fit into one batch, where they can be read after the native receive loop has sent them. */
 const AT_ONCE = 12;
 
 /** A publisher on a path of its own: every packet and byte depends on the seed alone. */
 export class PlayedTrace {
-  /** By port: the packets that were sent there, in order. */
+  /** The packets sent to each port, in order. */
   readonly sent = new Map<number, string[]>();
   readonly reports: string[] = [];
   readonly #random: () => number;

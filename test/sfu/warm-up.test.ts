@@ -11,7 +11,10 @@ const SETTINGS: WorkerSettings = {
   ...{ hostname: "127.0.0.1", port: 0, announce: ["127.0.0.1"], tcp: true },
   srtpProfiles: ["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_80"],
 };
-/** Until all viewers get their layer. Each of three layers begins with a keyframe, the second of which is at 60. */
+/**
+ * The number of frames until all viewers get their layer. Each of three layers begins with a keyframe, and the second keyframe is
+ * frame 60.
+ */
 const FIRST_FRAMES = { one: 5, three: 62 };
 const FRAMES = 70;
 /** Ten packets of video and two of audio, for four viewers. */

@@ -144,7 +144,7 @@ test("[17] a worker collects garbage when it is idle after many requests, of whi
   await open(150);
   clock.advance(15_000);
   expect(collections()).toBe(1);
-  // It collects once more after the server has given up clients that were cut off.
+  // The worker collects once more after the server has given up clients that were cut off.
   clock.advance(59_000);
   expect(collections()).toBe(1);
   clock.advance(1_000);

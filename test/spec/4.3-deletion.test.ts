@@ -54,7 +54,7 @@ test("[contract 4] a user can delete their own messages, and with chat:moderate 
 
 test("[contract 13] deleted content is removed from history, thread, events, search, replies and the database", async () => {
   const word = "zanzibarian";
-  // An endpoint that nobody delivers to: what it would be sent waits in the outbox.
+  // An endpoint without a dispatcher: its events wait in the outbox.
   const owner = await chat.server.session({ projectId: chat.projectId, role: "OWNER" });
   const webhook = { url: "http://127.0.0.1:9/hook", environment: "DEVELOPMENT" };
   expect((await ask(owner.token, "POST", `/v1/projects/${chat.projectId}/webhooks`, webhook)).status).toBe(201);

@@ -137,7 +137,7 @@ test("[5] neither another credential nor a forged one is accepted as a chat toke
     for (const credential of forged) {
       expect(outcome(await fresh.ask(credential, "GET", "/v1/chat/conversations"))).toBe("401 SVC_AUTH_ERROR");
     }
-    // And it opens nothing but chat.
+    // The token gives access to chat only.
     for (const path of ["/v1/project", "/v1/rooms", `/v1/projects/${fresh.projectId}/chat/overview`]) {
       expect(outcome(await fresh.ask(token, "GET", path))).toBe("401 SVC_AUTH_ERROR");
     }

@@ -137,7 +137,7 @@ test("[4.5] a removed co-host loses room and chat at once, keeps their messages,
   expect((await api("DELETE", `/${id}/hosts/host`)).body.code).toBe("SVC_CONFLICT");
   const again = (await mint(id, "hosts", { identity: "co@example.com" })).creds;
   expect((await chatAs(again.chat.token, "GET", conversationId)).status).toBe(200);
-  // As a viewer they come back without the moderator's powers.
+  // The removed co-host returns as a viewer, without the moderator's permissions.
   await api("DELETE", `/${id}/hosts/co@example.com`);
   const watching = (await mint(id, "viewer-tokens", { identity: "co@example.com" })).creds;
   const members = await server.call("GET", `/v1/chat/conversations/${conversationId}/members`, { key });

@@ -101,7 +101,7 @@ test("[3] a stream goes from CREATED to LIVE to ENDED; any other transition is 4
     expect([reply.status, reply.body.code, reply.body.status]).toEqual([409, "SVC_STREAM_INVALID_STATE", status]);
   };
   await refused("end", "CREATED");
-  // Its time comes and goes: nothing happens by itself.
+  // When the scheduled time passes, nothing happens by itself.
   server.clock.advance(10_000);
   expect((await api("GET", `/${id}`)).body).toMatchObject({ status: "CREATED", startedAt: null });
 

@@ -173,7 +173,7 @@ test("[5] webhooks are managed with a session, not with an API key, and only by 
       body: method === "GET" ? undefined : {},
     });
     expect([method, end, status, body.code]).toEqual([method, end, 404, "SVC_PROJECT_NOT_FOUND"]);
-    // Nor through a project of one's own.
+    // The routes do not accept it for the tenant's own project either.
     if (end === "" || method === "POST") continue;
     const sideways = await server.call(method, `/v1/projects/${stranger.projectId}/webhooks${end}`, {
       key: stranger.token,

@@ -3,7 +3,7 @@ import { hookedEndpoint } from "../features/webhooks/hooked-project.ts";
 import { failing, ok, type Receiver, startReceiver } from "../features/webhooks/receiver.ts";
 import { testServer } from "../harness/server.ts";
 
-// By the count alone, as the spec has it; how long the failures must go on is tested with the webhooks.
+// Disables by the number of failures alone, as the spec says; their duration is tested with the webhooks.
 const server = testServer({ WEBHOOK_DISABLE_AFTER_SECONDS: 0 });
 afterAll(server.close);
 const { runDue } = server.services.webhookDispatcher;
@@ -68,7 +68,7 @@ test("[7] deliveries that were pending when an endpoint was disabled are sent on
   const { announce, call, id, receiver } = await hooked();
   const since = new Date(server.clock.now()).toISOString();
   const setStatus = (status: string) => call("PATCH", `/${id}`, { status });
-  // Nothing is sent until the end: each of these still waits when the next thing happens.
+  // Nothing is sent until the end, so each of these still waits when the next change is made.
   for (const round of [1, 2, 3]) {
     await announce(`active-${round}`);
     await setStatus("DISABLED");
@@ -77,7 +77,7 @@ test("[7] deliveries that were pending when an endpoint was disabled are sent on
     await setStatus("ACTIVE");
     await setStatus("ACTIVE");
   }
-  // Those that wait are on their way already.
+  // Waiting deliveries are already being sent.
   expect((await call("POST", `/${id}/recover`, { since })).body).toEqual({ recovered: 3 });
   await announce("last");
   await runDue();

@@ -13,7 +13,7 @@ const call = async (method: string, path: string, body?: unknown, credential = k
   if (reply.status >= 400) throw new Error(`${method} ${path}: ${reply.text}`);
   return reply.body as Record<string, string>;
 };
-/** What arrived since the last look: type and data, in the order of their causes. */
+/** The events since the last call: type and data, in the order of their causes. */
 async function arrived(): Promise<[string, Record<string, unknown>][]> {
   await runDue();
   const events = receiver.received.splice(0).map(({ event }) => event);

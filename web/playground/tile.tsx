@@ -3,7 +3,7 @@ import type { LocalTrack, RemoteTrack } from "../sdk/index.ts";
 import { Icon } from "./icon.tsx";
 
 export type TileProps = {
-  /** Of the participant, or of its screen. */
+  /** The identity of the participant, or of the participant whose screen it is. */
   identity: string;
   /** The display name. */
   name: string;

@@ -88,7 +88,7 @@ export function useParticipantCount(): number {
 /** The pages of `useAllParticipants`. */
 export type AllParticipants = {
   participants: readonly ParticipantRecord[];
-  /** Of the whole room, when the last page was read. */
+  /** The number of participants in the whole room when the last page was read. */
   count: number;
   hasMore: boolean;
   /** Reads the next page. */

@@ -24,7 +24,7 @@ export type RequestSocketOptions<D extends SocketProtocol> = {
 const OPEN_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 15_000;
 const PING_EVERY_MS = 5_000;
-/** After this long without a pong the connection is closeTimer: a laptop that slept keeps a socket that leads nowhere. */
+/** After this long without a pong the connection is dead: a laptop that slept keeps a socket that leads nowhere. */
 const SILENCE_MS = 7_000;
 const PROBE_MS = 3_000;
 /** `WebSocket.OPEN`; with a `WebSocket` from the options there may be no global one. */

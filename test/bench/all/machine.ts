@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { VERSION } from "../../../src/kernel/version.ts";
 import { cacheFolder } from "../harness/cache.ts";
 
-/** What the figures were measured on and beside. */
+/** The machine on which the figures were measured. */
 export type Machine = {
   /** Null where the system does not say. */
   processor: string | null;

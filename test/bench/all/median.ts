@@ -1,6 +1,6 @@
 import { type Measured, median } from "../harness/report.ts";
 
-/** What one bench printed as JSON. */
+/** The JSON that one bench has printed. */
 export type Run = { bench: string; figures: Measured[] };
 export type BenchResult = { bench: string; runs: number; figures: Measured[] };
 

@@ -6,9 +6,9 @@ export type Backend = {
   /** Whether an acknowledgement means that the message is on disk. */
   durable: boolean;
   pid: number;
-  /** Of other processes that have a part in it. */
+  /** Other processes that take part in it. */
   besides?: readonly number[];
-  /** Before anyone connects. */
+  /** Called before any client connects. */
   prepare(rooms: readonly string[], users: readonly { userId: string; room: string }[]): Promise<void>;
   connect(userId: string, room: string): Promise<Talker>;
   stop(): Promise<void>;
@@ -23,7 +23,7 @@ export type Talker = {
   onMessage: (text: string) => void;
 };
 
-/** What a message says: when it was sent, who sent it, and enough more to be as long as a message is. */
+/** The text of a message: when it was sent, who sent it, and padding to a usual length. */
 export function stamped(sender: number, number: number): string {
   return `${MARK}${performance.now()} ${sender} ${number}${MARK} the quick brown fox jumps over the lazy dog, again and again`;
 }

@@ -6,7 +6,7 @@ import { WireClient } from "./wire.ts";
 
 export type Memory = { bytesConnected: number; bytesJoined: number };
 
-/** Resident memory that each of so many silent sockets adds, first connected, then with a conversation open. */
+/** The resident memory that each of `sockets` silent sockets adds, first connected, then with a conversation open. */
 export async function memoryPerSocket(sockets: number): Promise<Memory> {
   const dataDir = mkdtempSync(join(tmpdir(), "stoa-memory-"));
   const child = await ChatChild.start(dataDir);

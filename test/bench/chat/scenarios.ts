@@ -7,7 +7,7 @@ export type Published = { sent: number; ack: Latency; delivery: Latency; missing
 export type Ceiling = {
   perSecond: number;
   cpuMicros: number;
-  /** Of each of the other processes. */
+  /** The CPU time of each other process. */
   besidesMicros?: readonly number[];
 };
 
@@ -98,7 +98,7 @@ export async function publishedScenario(backend: Backend, seconds: number): Prom
   };
 }
 
-/** As many acknowledged sends as 50 users with 20 in flight each get, each alone in a room. */
+/** The rate of acknowledged sends that 50 users with 20 sends in flight reach, each user alone in a room. */
 export async function sendCeiling(backend: Backend, seconds: number, round: number): Promise<Ceiling> {
   const users = Array.from({ length: 50 }, (_, i) => ({ userId: `s${i}`, room: `send-${round}-${i}` }));
   await backend.prepare(
@@ -124,8 +124,8 @@ export async function sendCeiling(backend: Backend, seconds: number, round: numb
 }
 
 /**
- * Deliveries to so many sockets of one room, as fast as 4 senders with 8 in flight each get their acknowledgements.
- * `wrong`: sockets that did not get each message once, and messages that came to a sender out of order.
+ * The rate of deliveries to the sockets of one room, with 4 senders that have 8 sends in flight each. `wrong` counts sockets that
+ * did not get each message once, and messages that reached a sender out of order.
  */
 export async function deliveryCeiling(
   backend: Backend,

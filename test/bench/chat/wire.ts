@@ -47,7 +47,7 @@ export class WireClient {
     return client;
   }
 
-  /** What came before there was anyone to read it is read first. */
+  /** Messages that arrived before there was a reader are read first. */
   set onText(reader: (text: string) => void) {
     this.#onText = reader;
     this.#read(reader);

@@ -1,4 +1,4 @@
-/** What runs in the pages: each function stands alone, because it is sent there as text. */
+/** Functions that run in the pages. Each one stands alone, because it is sent there as text. */
 import type * as Sdk from "../../../web/sdk/index.ts";
 
 type Way = { endpoint: string; token: string };
@@ -10,12 +10,15 @@ declare global {
     diary: { at: number; what: string }[];
     /** The connection that was built last. */
     connection: RTCPeerConnection;
-    /** How late a timer of the page was at most since it was last asked. */
+    /** The largest delay of a timer in the page since it was last read. */
     starved: { mostMs: number };
   }
 }
 
-/** What its sockets and connections go through, to see what a slow return has waited for; and how much time the page has. */
+/**
+ * Records what the page's sockets and connections go through, to show what a slow return waited for, and how much CPU time the page
+ * had.
+ */
 export function keepDiary(): void {
   const TICK_MS = 100;
   const diary: Window["diary"] = [];
@@ -82,7 +85,7 @@ export async function joinCall({ sends, ...options }: Way & Video & { sends: Sou
   await room.localParticipant.enableMicrophone({ constraints });
 }
 
-/** Of the server, for the media of this call; null while it is not known. */
+/** The server's port for the media of this call; null while it is not known. */
 export async function mediaPort(): Promise<number | null> {
   for (const [, { type, port }] of await window.connection.getStats())
     if (type === "remote-candidate" && port > 0) return port;
@@ -91,7 +94,7 @@ export async function mediaPort(): Promise<number | null> {
 
 type Wish = { of: Source; frames: number; patienceMs: number };
 
-/** Resolves when so many more frames have been shown, or more sound has come, with true, or false if not in time. */
+/** Resolves with true once this many more frames have been shown, or more audio has arrived; with false if not in time. */
 export async function seesOrHears({ of: source, frames, patienceMs }: Wish): Promise<boolean> {
   const note = (what: string) => void window.diary.push({ at: Date.now(), what });
   const shown = () => {
@@ -129,13 +132,13 @@ export async function seesOrHears({ of: source, frames, patienceMs }: Wish): Pro
   return false;
 }
 
-/** How late a timer was at most since this was last asked. */
+/** The largest delay of a timer since this was last called. */
 export function mostStarvedMs(): number {
   const { mostMs } = window.starved;
   window.starved.mostMs = 0;
   return mostMs;
 }
 
-/** Everything since then, in seconds. */
+/** All entries since then, in seconds. */
 export const readDiary = (from: number) =>
   window.diary.filter(({ at }) => at >= from).map(({ at, what }) => `${((at - from) / 1_000).toFixed(1)} ${what}`);

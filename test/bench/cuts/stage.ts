@@ -35,7 +35,7 @@ const HTTP_PORT = 3000;
 const FIRST_MEDIA_PORT = 7001;
 const FIRST_ADDRESS = 100;
 const PING_EVERY_MS = 5_000;
-/** Nothing is drawn by a graphics card that is not there, nobody listens, and the camera is a slow one. */
+/** There is no graphics card to draw with, nobody listens, and the camera has a low frame rate. */
 const LIGHT = ["--mute-audio", "--disable-software-rasterizer", "--disable-smooth-scrolling", "--disable-extensions"];
 const LIGHT_PREFERENCES = {
   "media.devices.insecure.enabled": true,
@@ -138,7 +138,7 @@ export async function openStage(rooms: number, frameRate: number): Promise<Stage
   };
 }
 
-/** By their receiver: the sender is not told, as by a cable that was pulled out somewhere on the way. */
+/** The packets are dropped at their receiver, so that the sender does not notice, as with a cable pulled out on the way. */
 async function dropWhatIsCut({ prefix }: Machine, address: string, port: string): Promise<void> {
   const lines = [
     "add table inet cuts",

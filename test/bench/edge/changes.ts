@@ -1,4 +1,4 @@
-/** What a change of certificates takes of the edge thread: packets go through the relay one after another meanwhile. */
+/** How much time of the edge thread a change of certificates takes, while packets go through the relay one after another. */
 import { certificateRequest, challengeCertificate, newKey } from "../../../src/network/acme/x509.ts";
 import { ANNOUNCED, nextData, tlsStage, turnOver } from "../../network/tls/stage.ts";
 import { type Measured, percentile } from "../harness/report.ts";
@@ -22,7 +22,7 @@ export async function measureChanges(): Promise<Measured[]> {
   // Made beforehand: in a server this is the main thread's work.
   const [one, other, proof] = [await stage.pem("one"), await stage.pem("other"), await stage.pem("proof")];
 
-  /** Milliseconds of each echo for as long as something goes on. */
+  /** The milliseconds of each echo while `work` is running. */
   async function echoesDuring(work: Promise<unknown>): Promise<number[]> {
     const times: number[] = [];
     let isOver = false;

@@ -22,7 +22,7 @@ static void watch(int epoll, int socket) {
   epoll_ctl(epoll, EPOLL_CTL_ADD, socket, &event);
 }
 
-/* What comes in at one side leaves at the other, until one of them has gone. */
+/* Forwards bytes from each side to the other until one of them is closed. */
 static void pass_on(int front, int back) {
   static char buffer[BUFFER_BYTES];
   int epoll = epoll_create1(0);

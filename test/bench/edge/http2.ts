@@ -1,4 +1,4 @@
-/** Whether HTTP/2 is worth its while behind the edge, which only passes bytes on: the server's cost of a request, and WebSockets. */
+/** Whether HTTP/2 is worthwhile behind the edge, which only forwards bytes: the server's cost of a request, and WebSockets. */
 import { type ClientHttp2Session, connect } from "node:http2";
 import { join } from "node:path";
 import { requestsPerSecond } from "../harness/http-load.ts";
@@ -18,7 +18,7 @@ function session(port: number): Promise<ClientHttp2Session> {
   });
 }
 
-/** As many requests under way as with one on each of 32 connections. */
+/** As many requests are under way as with one on each of 32 connections. */
 async function requestsOver(port: number): Promise<number> {
   const sessions = await Promise.all(Array.from({ length: SESSIONS }, () => session(port)));
   const endsAt = performance.now() + DURATION_MS;
@@ -41,7 +41,7 @@ async function requestsOver(port: number): Promise<number> {
   return answered;
 }
 
-/** Whether something said on a stream of its own comes back, as a WebSocket of RFC 8441 needs it. */
+/** Whether a stream is echoed, as WebSockets over HTTP/2 (RFC 8441) need it. */
 async function carriesSockets(port: number): Promise<boolean> {
   const on = await session(port);
   const place = { ":scheme": "http", ":path": "/socket", ":authority": "127.0.0.1" };

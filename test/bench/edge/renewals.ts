@@ -10,7 +10,7 @@ import { startEdgeServer } from "./server.ts";
 const DOMAIN = "rtc.example.com";
 const LIFETIME_SECONDS = 6;
 const CALLS = 2;
-/** What two cores carry beside the calls. */
+/** The rate of handshakes that two cores can carry beside the calls. */
 const HANDSHAKES_PER_SECOND = 40;
 /** Visitors have machines of their own; on this one they get what the server leaves. */
 const ELSEWHERE = ["nice", "-n", "15"];
@@ -23,7 +23,7 @@ const VISITOR_PATIENCE_MS = 20_000;
 /** `failures`: how many, by what became of them. */
 type Visits = { handshakes: number; failures: Record<string, number>; seen: number };
 
-/** New connections at a steady rate, until so many certificates were shown, or have not been in all the time for it. */
+/** Opens connections at a steady rate until this many different certificates were shown, or the time for that is over. */
 async function visit(port: number, certificates: number): Promise<Visits> {
   const script = [process.execPath, join(import.meta.dir, "visitors.ts")];
   const seconds = certificates * MOST_SECONDS_PER_CERTIFICATE;

@@ -1,4 +1,4 @@
-/** What a request costs the main thread: behind the edge, past it without TLS, and of a server that ends TLS itself. */
+/** What a request costs the main thread: behind the edge, directly without TLS, and with a server that terminates TLS itself. */
 import { giveMainThreadsACore } from "../harness/cores.ts";
 import { type Load, requestsPerSecond } from "../harness/http-load.ts";
 import { mainThreadNanos } from "../harness/processes.ts";

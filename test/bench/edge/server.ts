@@ -17,7 +17,7 @@ export type EdgeServer = {
   apiKey: string;
   certificate: { cert: string; key: string };
   api: ReturnType<typeof createApi>;
-  /** What it has logged, whether it lives, and whom its edge sent away: for a bench that ends as it should not. */
+  /** Its log, whether it is running, and whom its edge refused: for a bench that ends unexpectedly. */
   testimony(): Promise<string>;
   stop(): Promise<void>;
 };

@@ -1,4 +1,4 @@
-/** What a WebSocket costs behind the edge: the time of an echo, and the memory of one that says nothing. */
+/** What a WebSocket costs behind the edge: the time of an echo, and the memory of a silent one. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -57,7 +57,7 @@ type SocketCosts = {
   directMicros: number;
   /** From the same server, behind a thread that only passes bytes on: what the machine itself asks for one in between. */
   hopMicros: number;
-  /** What the edge adds where least else went on: a machine that others share has rounds of twice the time. */
+  /** The additional time that the edge takes in the quietest rounds; on a shared machine other rounds take twice the time. */
   quietestMicros: number;
   idleKilobytes: number;
 };
@@ -82,7 +82,7 @@ export async function measureSockets(): Promise<SocketCosts> {
     const idle: WebSocket[] = [];
     while (idle.length < IDLE)
       idle.push(...(await Promise.all(Array.from({ length: AT_ONCE }, () => open(bare.edge)))));
-    // What they came with is collected once few come any more.
+    // The memory of handshakes is collected once few connections arrive.
     await Bun.sleep(5_000);
     const idleKilobytes = ((rssMegabytes(bare.pid) - before) * 1_024) / IDLE;
     for (const socket of [...idle, ...Object.values(ways)]) socket.close();

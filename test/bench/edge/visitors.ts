@@ -14,7 +14,7 @@ const failures: Record<string, number> = {};
 let handshakes = 0;
 let underWay = 0;
 
-/** From one of many addresses: of one, so many in a second are refused on purpose. */
+/** Connections come from many addresses, because the server refuses so many per second from one. */
 function place(): { host: string; port: number; localAddress: string } {
   return { host: "127.0.0.1", port, localAddress: `127.0.1.${1 + (handshakes % 200)}` };
 }

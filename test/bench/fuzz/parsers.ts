@@ -1,4 +1,4 @@
-/** What reads bytes of strangers and participants. `read` throws for a fault only: refusing an input is no fault. */
+/** The parsers of bytes from strangers and participants. `read` throws only for a fault; refusing an input is none. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DataPacket, SignalRequest } from "@livekit/protocol";
@@ -90,7 +90,10 @@ function readRtp(input: Buffer): void {
   primaryOfRed(view, new RtpView());
 }
 
-/** By the upper half of a packet's first byte: most packets follow each other, some are lost, late or far ahead. */
+/**
+ * Steps of the sequence number, chosen by the upper half of a packet's first byte: most packets follow each other, some are lost,
+ * late or far ahead.
+ */
 const STEPS = [1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4, 0, -1, -2, 32_000];
 
 /** The first byte of a packet says how its number and its time continue, and whether its frame ends. */
@@ -197,7 +200,7 @@ function readLivekit(input: Buffer): void {
   must(readDataPacket(forAnother)?.namedSender === other.by, "an agent's text that cannot be read again");
 }
 
-/** What clients send each other, and what the server reads of it. */
+/** What clients send to each other, as far as the server reads it. */
 function readData(input: Buffer): void {
   decodeContent(input);
   const packet = decodePacket(input);
@@ -219,7 +222,7 @@ function readEncryptedFrame(input: Buffer): void {
   must(Buffer.compare(unescapeStartCodes(escapeStartCodes(frame)), frame) === 0, "escaped bytes that are others");
 }
 
-/** What the processes that share a media port send each other: any local program may connect to that port. */
+/** Messages between processes that share a media port: any local program may connect to that port. */
 function readSharedPort(input: Buffer): void {
   const frame = parseFrame(input);
   if (frame?.kind !== "datagram") return;

@@ -18,12 +18,12 @@ const HEAD_BYTES = 16;
 const shown = Buffer.from(Bun.mmap(board, { shared: true }).buffer);
 const random = seededRandom(Number(seed));
 const corpus: Uint8Array[] = [];
-/** Which powers of two of hits each place has had. */
+/** For each place in the code, the powers of two of hits that were seen. */
 const seen = new Uint8Array(coverage.hits.length);
 let executions = 0;
 let blocks = 0;
 const found = new Map<string, string>();
-/** What earlier runs have kept, so that short runs add up. */
+/** Inputs that earlier runs have kept, so that short runs add up. */
 const keptFolder = join(dirname(board), `${name}-corpus`);
 mkdirSync(keptFolder, { recursive: true });
 

@@ -2,7 +2,7 @@ import { mkdirSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 
-/** Where the servers that we measure ourselves against are installed; nothing of them touches the system or the repository. */
+/** The folder in which servers for comparison are installed. Nothing of them touches the system or the repository. */
 export function cacheFolder(name: string): string {
   const folder = join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "stoa-bench", name);
   mkdirSync(folder, { recursive: true });

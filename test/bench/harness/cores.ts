@@ -26,7 +26,7 @@ export function giveMainThreadsACore(pids: readonly number[]): () => void {
   const mainThreads = new Set(pids.map(String));
   for (const thread of threads()) confine(thread, mainThreads.has(thread) ? own : others);
   return () => {
-    // Also those that came meanwhile, as confined as who made them.
+    // Also confines threads that were started meanwhile.
     for (const thread of threads()) confine(thread, cores);
   };
 }

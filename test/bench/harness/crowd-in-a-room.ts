@@ -30,7 +30,7 @@ type CrowdFigures = { leastVideo: number; expectedVideo: number; leastAudio: num
 
 export type Crowd = {
   joinMs: number[];
-  /** All send for so long, and as long as anyone watches; what arrived at whom. */
+  /** All participants send for this long, and on while anyone is still watching. Returns what arrived. */
   talk(seconds: number, onlookers?: Promise<unknown>): Promise<CrowdFigures>;
   leave(): Promise<void>;
 };

@@ -7,7 +7,7 @@ export async function unpackDebian(name: string, program: string): Promise<strin
   const cache = cacheFolder(name);
   const root = join(cache, "root");
   if (existsSync(join(root, program))) return root;
-  // Where it is installed there is nothing left to fetch.
+  // If it is installed, nothing has to be downloaded.
   if (existsSync(join("/", program))) return "/";
   const simulated = await run(["apt-get", "install", "-s", "-y", "--no-install-recommends", name], cache);
   const packages = [...simulated.matchAll(/^Inst (\S+)/gm)].map(([, found = ""]) => found);

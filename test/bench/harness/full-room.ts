@@ -6,7 +6,7 @@ import { createApi } from "../../harness/api.ts";
 import { type Crowd, joinCrowd } from "./crowd-in-a-room.ts";
 
 export const TILES = 9;
-/** What a path carries is found out step by step, and on a busy machine late: so long the last tile may take to come. */
+/** The bandwidth is found step by step, which takes longer on a busy machine, so the last tile may take this long to appear. */
 const TILES_COME_WITHIN_MS = 60_000;
 const BROWSERS = ["browser-1", "browser-2"] as const;
 
@@ -17,7 +17,7 @@ type FullRoom = {
   expectedVideo: number;
   leastAudio: number;
   mostAudio: number;
-  /** Of what the two browsers see of each other. */
+  /** How long the video of each browser stood still for the other. */
   frozenMs: number;
   frames: number;
   story: string[];

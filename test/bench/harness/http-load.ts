@@ -6,7 +6,7 @@ export type Load = {
   connections: number;
   pipelined: number;
   durationMs: number;
-  /** How long a connection waits before it asks again, on average; kept full without. Only unpipelined. */
+  /** The average pause of a connection between two requests; without it connections are kept busy. Only without pipelining. */
   pauseMs?: number;
 };
 
@@ -17,7 +17,7 @@ export type Load = {
 export async function requestsPerSecond(load: Load): Promise<{ requests: number; perSecond: number }> {
   const { protocol, hostname, port, pathname } = new URL(load.url);
   const tls = protocol === "https:" ? { tls: { rejectUnauthorized: false } } : {};
-  /** Before its handshake, TLS takes nothing. */
+  /** A TLS socket cannot be written before its handshake. */
   const whenReady = protocol === "https:" ? "handshake" : "open";
   const head = Object.entries({ host: hostname, ...load.headers }).map(([name, value]) => `${name}: ${value}\r\n`);
   const request = `GET ${pathname} HTTP/1.1\r\n${head.join("")}\r\n`;
@@ -56,7 +56,7 @@ export async function requestsPerSecond(load: Load): Promise<{ requests: number;
   return { requests, perSecond: requests / seconds };
 }
 
-/** Of a single answer, which must be a 200: a bench of refusals would be a fast one. */
+/** The length of a single response, which must have status 200: refusals would make a bench fast. */
 async function lengthOfAnswer(
   target: { hostname: string; port: number; tls?: { rejectUnauthorized: boolean } },
   whenReady: "open" | "handshake",

@@ -31,7 +31,7 @@ export async function enterOwnNetwork(): Promise<void> {
   process.exit(await child.exited);
 }
 
-/** Until it is undone, what is sent to that address arrives nowhere, and costs no receiver anything; what it sends gets out. */
+/** Until this is undone, packets to that address are dropped and cost no receiver anything; packets from it are sent. */
 export async function swallowPackets(): Promise<() => Promise<void>> {
   const rule = `pref 5 iif load to ${SWALLOWED_ADDRESS} blackhole`;
   await does(`ip rule add ${rule}`);
@@ -41,7 +41,7 @@ export async function swallowPackets(): Promise<() => Promise<void>> {
 const does = (command: string) => run(command.split(" "), "/");
 
 async function setUp(): Promise<void> {
-  // Where named networks are kept; this mount is ours alone.
+  // The folder of named networks; this mount is visible only here.
   await does(`mount -t tmpfs none ${OWN_FOLDER}`);
   await does("ip netns add server");
   await does("ip link set lo up");

@@ -28,7 +28,7 @@ export function cpuMicrosOfTree(pid: number): number {
     );
     return children.reduce((total, child) => total + cpuMicrosOfTree(Number(child)), cpuMicros(pid));
   } catch {
-    // It has ended meanwhile.
+    // The process has ended meanwhile.
     return 0;
   }
 }
@@ -69,12 +69,12 @@ export async function untilIdle(pid: number): Promise<void> {
 
 /** Processor time of a process, as exactly as the scheduler counts it, threads included that have ended meanwhile. */
 export function cpuNanos(pid: number): number {
-  // As clock_getcpuclockid(3) names it.
+  // The clock id, in the form of clock_getcpuclockid(3).
   if (libc.symbols.clock_gettime((~pid << 3) | SCHEDULED_TIME, time) !== 0) return 0;
   return Number(time[0]) * 1e9 + Number(time[1]);
 }
 
-/** Of its main thread alone. */
+/** The CPU time of the process's main thread only. */
 export function mainThreadNanos(pid: number): number {
   return scheduled(`/proc/${pid}/task/${pid}/schedstat`)[0] ?? 0;
 }

@@ -1,4 +1,4 @@
-/** What every bench prints: a table for people, then one JSON object for machines. */
+/** The output of every bench: a table for people, then one JSON object for programs. */
 export type Measured = { what: string; value: number; unit: string; goal?: { atMost: number } | { atLeast: number } };
 
 /** Prints the figures and sets the exit code: a goal that is missed is a failure. */

@@ -10,7 +10,7 @@ export type Memory = { rss: number; heap: number; objectTypeCounts: Record<strin
 export type SfuProcess = {
   node: MediaNode;
   cpu(): Promise<NodeJS.CpuUsage>;
-  /** Of an engine, once its garbage is collected. */
+  /** The memory of an engine after garbage collection. */
   memory(): Promise<Memory>;
   pid: number;
   stop(): Promise<void>;
@@ -86,7 +86,7 @@ export function startSfuProcess(options: SfuProcessOptions = {}): SfuProcess {
     <M extends MediaMethod>(method: M) =>
     async (request: MediaRequest<M>) =>
       (await send(method, request)) as MediaResponse<M>;
-  /** Of itself, so that a profile gets written. */
+  /** Exits by itself, so that a profile is written. */
   const stop = async () => {
     await child.stdin.end();
     await ended(child);

@@ -8,7 +8,7 @@ import { freePort } from "../../ops/proxies.ts";
 const GUIDE = join(import.meta.dir, "../../../web/docs/live-streams.md");
 
 export type Cache = { url: string; log(): Answered[]; close(): Promise<void> };
-/** What nginx has answered: from where, with what. */
+/** The responses of nginx, with their origin and content. */
 export type Answered = { path: string; status: number; from: string };
 
 function guideLines(): string {

@@ -9,7 +9,7 @@ export type Fared = { requests: number; bytes: number; refused: Record<string, n
 
 const [index = "", count = "1"] = process.argv.slice(2);
 const fared: Fared = { requests: 0, bytes: 0, refused: {}, behindMs: [] };
-/** Nobody comes at the same moment as all others. */
+/** Viewers arrive within this time, not all at the same moment. */
 const ARRIVE_WITHIN_MS = 3_000;
 
 async function read(url: string): Promise<string | null> {
@@ -23,7 +23,7 @@ async function read(url: string): Promise<string | null> {
   return null;
 }
 
-/** How long ago the end of what the list has was made. */
+/** How long ago the last part in the playlist was made. */
 function behindMs(list: string): number {
   const at = list.lastIndexOf("#EXT-X-PROGRAM-DATE-TIME:");
   const newest = list.slice(at);

@@ -17,10 +17,10 @@ type Arms = {
   seconds: number;
   rtcToken: string;
   idleToken: string;
-  /** Of those who hear what it says in the room. */
+  /** The participants who receive what it sends in the room. */
   listeners: string[];
   chatToken: string;
-  /** Of a tenant of its own. */
+  /** The API key of a tenant of its own. */
   apiKey: string;
   account: { email: string; password: string };
   room: string;
@@ -48,7 +48,7 @@ const request = (method: string, path: string, body?: string, token?: string) =>
     signal: AbortSignal.timeout(10_000),
   }).then((answer) => answer.arrayBuffer());
 
-/** Again and again, `at once` of them beside each other; a refusal is what it expects. */
+/** Repeats an attack, `atOnce` at a time. It expects refusals. */
 const attack = (name: Attack, atOnce: number, pauseMs: number, once: () => Promise<unknown>) =>
   Promise.all(
     Array.from({ length: arms.only && !arms.only.includes(name) ? 0 : atOnce }, async () => {
@@ -97,7 +97,7 @@ async function flood(): Promise<void> {
 
 const ears: SignalingClient[] = [];
 
-/** As much as one participant can say to fifteen others in a room. */
+/** Sends as much as one participant can to fifteen others in a room. */
 async function shout(): Promise<void> {
   while (ears.length < arms.listeners.length) {
     const ear = new SignalingClient({ url, token: arms.listeners[ears.length] ?? "" });
@@ -121,7 +121,7 @@ async function endpoints(): Promise<void> {
   await request("GET", "/v1/diagnostics", undefined, arms.apiKey);
 }
 
-/** What a backend does for a participant who joins, for people and rooms that are made up. */
+/** Makes the requests that a backend makes for a participant who joins, for invented users and rooms. */
 async function mintedJoin(): Promise<void> {
   const name = crypto.randomUUID();
   const { id: roomId } = await post("/v1/rooms", { name });
@@ -187,7 +187,7 @@ const post = async (path: string, body: object) => {
 
 const recorded = { roomId: "" };
 
-/** Everything that a participant can send to a recorded room of its own, as fast as the kernel takes it. */
+/** Sends every kind of packet that a participant can send to a recorded room of its own, as fast as the kernel takes it. */
 async function packets(): Promise<void> {
   if (recorded.roomId === "") {
     recorded.roomId = (await post("/v1/rooms", { name: crypto.randomUUID() })).id;
@@ -206,7 +206,7 @@ async function packets(): Promise<void> {
   await participant.leave();
 }
 
-/** As dear as what is decoded can be, and 140 KB of empty fields: 70,000 objects if they were decoded. */
+/** The most expensive message that is decoded, and 140 KB of empty fields, which would be 70,000 objects if they were decoded. */
 const value = new UpdateSubscription({ trackSids: new Array<string>(2_000).fill("x".repeat(60)) });
 const SUBSCRIPTION = new Uint8Array(new SignalRequest({ message: { case: "subscription", value } }).toBinary());
 const FIELDS = Buffer.alloc(140_000).fill(Buffer.of((5 << 3) | 2, 0));
@@ -226,7 +226,7 @@ async function livekit(): Promise<void> {
   const closed = new Promise<void>((done) => {
     socket.onclose = () => done();
   });
-  // Before the join is answered, nothing is read.
+  // Messages that arrive before the join is answered are not read.
   socket.onmessage = () => {
     socket.onmessage = null;
     for (let n = 0; n < 100; n++) socket.send(SUBSCRIPTION);

@@ -1,4 +1,4 @@
-/** Their names, as the benches take and tell them. */
+/** The names of the attacks, in the arguments and output of the benches. */
 export const ATTACKS = [
   "bodies without a credential",
   "bodies at the sign-in",

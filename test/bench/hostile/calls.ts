@@ -10,7 +10,7 @@ import {
 const [url = "", key = "", count = "0"] = process.argv.slice(2);
 const api = createApi(url, key);
 
-/** What one sends, the other gets; the longest time in which nothing came is the call's freeze. */
+/** Each participant gets what the other sends. The longest time in which nothing arrives is the call's freeze. */
 async function call(index: number) {
   const { id } = await api("POST", "/v1/rooms", { name: `call-${index}-${crypto.randomUUID()}` });
   const closes: number[] = [];
@@ -45,7 +45,7 @@ const running: Awaited<ReturnType<typeof call>>[] = [];
 for (let index = 0; index < Number(count); index++) running.push(await call(index));
 console.log("up");
 for await (const _ of process.stdin) {
-  // Nothing is said to it.
+  // Input is ignored; its end is what matters.
 }
 console.log(JSON.stringify(await Promise.all(running.map((leave) => leave()))));
 process.exit();

@@ -4,7 +4,7 @@ import { percentileOf, watchTurns } from "./stalls.ts";
 
 const [url = "", apiKey = "", users = "0", seconds = "0"] = process.argv.slice(2);
 const USERS_IN_A_CONVERSATION = 10;
-// How late this process itself is: that part of an acknowledgement's time is not the server's.
+// The delays of this process itself, which are part of an acknowledgement's time but not the server's fault.
 const { late } = watchTurns();
 const figures = await runChatLoad(
   {

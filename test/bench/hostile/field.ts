@@ -1,4 +1,4 @@
-/** Where the hostile benches happen: a server in a network of its own, and attackers who each have theirs. */
+/** The stage of the hostile benches: a server in a network of its own, and attackers with a network each. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,7 +23,7 @@ type Told = {
 };
 type State = { late: Counted[]; busy: Counted[]; memory: NodeJS.MemoryUsage };
 
-/** Who hears an attacker's data in its room. */
+/** The number of participants who receive an attacker's data in its room. */
 const LISTENERS = 15;
 
 export const here = (file: string): string => join(import.meta.dir, file);
@@ -52,7 +52,7 @@ export async function openField(attackers: number) {
   const { url, key, hostileKey, ...others } = told;
   const api = createApi(url, key);
 
-  /** What they are let at: a member's conversation with a long thread, and a room. */
+  /** The targets: a member's conversation with a long thread, and a room. */
   async function target() {
     const { id: room } = await api("POST", "/v1/chat/conversations", {
       name: `target-${crypto.randomUUID()}`,
@@ -67,7 +67,7 @@ export async function openField(attackers: number) {
   }
   const { room, thread, ownRoom } = await target();
 
-  /** What each attacker holds: a chat token of a member, tokens that may join, and one that may not. */
+  /** The credentials of each attacker: a chat token of a member, tokens that may join, and one that may not. */
   async function armed(n: number) {
     const mint = async (join: boolean, who = `mallory-${n}-${join}`) =>
       (
@@ -93,7 +93,7 @@ export async function openField(attackers: number) {
     key,
     pid: server.pid,
 
-    /** All of them, or those that are named, for so long; resolves with what each attacker managed. */
+    /** Runs all attackers, or the named ones, for this long. Resolves with what each attacker achieved. */
     attack: (seconds: number, only: readonly Attack[] | null): Promise<Record<string, number>[]> =>
       Promise.all(
         Array.from({ length: attackers }, async (_, n) => {
@@ -104,7 +104,7 @@ export async function openField(attackers: number) {
         }),
       ),
 
-    /** How late the timers of the server's main thread were since this was asked last, and where its memory is. */
+    /** The delays of timers on the server's main thread since the last call, and its memory. */
     async state() {
       server.kill("SIGUSR2");
       let told = "";

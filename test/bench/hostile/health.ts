@@ -4,7 +4,7 @@ import { watchTurns } from "./stalls.ts";
 const [url = ""] = process.argv.slice(2);
 const times: number[] = [];
 let failed = 0;
-// How late this process itself is: that part of an answer's time is not the server's.
+// The delays of this process itself, which are part of a response's time but not the server's fault.
 const { late } = watchTurns();
 const timer = setInterval(async () => {
   const asked = performance.now();
@@ -15,7 +15,7 @@ const timer = setInterval(async () => {
   else failed += 1;
 }, 10);
 for await (const _ of process.stdin) {
-  // Nothing is said to it.
+  // Input is ignored; its end is what matters.
 }
 clearInterval(timer);
 console.log(JSON.stringify({ times, failed, late: late() }));

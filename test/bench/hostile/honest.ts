@@ -4,9 +4,9 @@ import { here } from "./field.ts";
 import { ASKER, HONEST } from "./machine.ts";
 import { type Counted, percentileOf } from "./stalls.ts";
 
-/** Below so many answers a 99th percentile is the tale of one of them. */
+/** With fewer answers, a 99th percentile would depend on one of them. */
 export const ENOUGH_ANSWERS = 1_000;
-/** What it takes to have them, at the asker's pace and with some to spare. */
+/** How long it takes to get them at this client's rate, with a margin. */
 export const ENOUGH_SECONDS = 11;
 
 type Asked = { times: number[]; failed: number; late: Counted[] };
@@ -27,7 +27,7 @@ export function watchHealth(url: string) {
     watcher.stdin.end();
     const { times, failed, late } = (await new Response(watcher.stdout).json()) as Asked;
     const [p50, p99] = [percentile(times, 0.5), percentile(times, 0.99)];
-    // That part of the time is not the server's.
+    // The part of the time that is not the server's fault.
     const ownLateness = { p50: percentileOf(late, 0.5), p99: percentileOf(late, 0.99) };
     return { p50, p99, asked: times.length, failed, ownLateness };
   };

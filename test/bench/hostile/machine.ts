@@ -1,6 +1,7 @@
 /**
- * Who computes where. Attackers have machines of their own; on one machine the server gets one half of the processors and
- * everybody else the other, where the honest go first: what is measured is then the server, not the shortage of its callers.
+ * Assigns processors. In production attackers have machines of their own; on one machine the server gets one half of the processors
+ * and all others get the other half, where honest clients have priority, so that the server is measured and not a lack of CPU time
+ * for its clients.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -29,7 +30,7 @@ export const HONEST = [...elsewhere, ...before(-20)];
  * Its neighbours' share of the processor would be counted as the server's time.
  */
 export const ASKER = ["chrt", "--rr", "1", ...elsewhere];
-/** After the honest, and still before everybody who is not here. */
+/** Lower priority than the honest clients, but higher than other programs of the machine. */
 export const ATTACKER = [...elsewhere, ...before(-10)];
 export const SHARE = `${half} of ${processors} processors for the server`;
 
@@ -61,7 +62,7 @@ function threadsOf(pid: number): Map<string, Spent> {
       const [cpu = 0, waited = 0] = readFileSync(`/proc/${pid}/task/${id}/schedstat`, "utf8").split(" ").map(Number);
       found.set(id, { cpu, waited });
     } catch {
-      // It ended between the list and the look.
+      // The process ended between being listed and being read.
     }
   }
   return found;

@@ -1,5 +1,5 @@
 type Stall = { atMs: number; tookMs: number };
-/** So many times it took about so long. */
+/** How often a duration occurred. */
 export type Counted = [ms: number, times: number];
 
 const EVERY_MS = 2;
@@ -43,10 +43,10 @@ function ownCpuMs(): number {
 
 const SHORTEST_MS = 0.01;
 const STEP = 1.02;
-/** Up to three hours. */
+/** The number of steps up to three hours. */
 const STEPS = 1050;
 
-/** How often something took how long, to two parts in a hundred: counted in memory that is there from the start. */
+/** A histogram of durations, accurate to two per cent, in memory that is allocated at the start. */
 export class Durations {
   readonly #counts = new Uint32Array(STEPS);
 
@@ -67,7 +67,7 @@ export class Durations {
   }
 }
 
-/** What this share of them did not take longer than. */
+/** The duration that this share of all did not exceed. */
 export function percentileOf(counted: readonly Counted[], share: number): number {
   let left = share * counted.reduce((sum, [, times]) => sum + times, 0);
   for (const [ms, times] of counted) {

@@ -1,4 +1,4 @@
-/** What runs in the pages of a call over Janus: each function stands alone, because it is sent there as text. */
+/** Functions that run in the pages of a call over Janus. Each one stands alone, because it is sent there as text. */
 
 /** Offers the page's clouds, with all candidates of this machine. */
 export async function offerClouds(): Promise<string> {
@@ -17,7 +17,7 @@ export async function acceptAnswer(sdp: string): Promise<void> {
   await window.connection.setRemoteDescription({ type: "answer", sdp });
 }
 
-/** Takes all that is offered, and seats the pictures. */
+/** Accepts all offered tracks, and shows their videos. */
 export async function answerOffer(sdp: string): Promise<string> {
   const connection = new RTCPeerConnection();
   window.connection = connection;

@@ -14,8 +14,8 @@ const ROOM = 1;
 const FEED = 1;
 
 /**
- * What it sends leaves by the device whose address it sends from, whatever routes say: viewers get to know its address at the
- * link alone, and the other way to them is closed.
+ * Packets leave by the device whose address they are sent from, regardless of routes: viewers know its address at the link only,
+ * and the other way to them is closed.
  */
 export async function startJanus(machine: Machine, work: string, link: Link): Promise<Host> {
   await machine.keepIn(`oifname "eth0" ip daddr ${link.farAddress} udp dport > 0 drop`);
@@ -71,7 +71,10 @@ admin: { admin_ws = false, admin_wss = false }
   };
 }
 
-/** Browsers give a name for their address, which nobody here knows; without a candidate that it knows Janus checks none. */
+/**
+ * Browsers give a host name for their address, which cannot be resolved here. Without a candidate that it can use, Janus checks
+ * none.
+ */
 function withAddress(sdp: string, address: string): string {
   return sdp.replace(/\b[\da-f-]+\.local\b/g, address);
 }

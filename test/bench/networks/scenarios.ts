@@ -8,11 +8,11 @@ export type Scenario = {
   down: Condition;
   up?: Condition;
   viewers?: number;
-  /** What happens to the link while it is watched, each after so many seconds. */
+  /** The changes of the link while it is watched, each after a number of seconds. */
   changes?: { atSeconds: number; down?: Condition; up?: Condition; move?: true; trouble?: "begins" | "ends" }[];
   seconds: number;
   goals: { queue?: boolean; share?: boolean; freezes?: boolean; fairness?: boolean; backWithinMs?: number };
-  /** Also measured with a server that takes no notice of the link. */
+  /** Also measured with a server that ignores the bandwidth of the link. */
   isBeside?: boolean;
 };
 
@@ -23,7 +23,7 @@ export type Outcome = {
   queueP95Ms: number;
   /** The same from ten seconds on. */
   settledQueueP95Ms: number;
-  /** Of what the link can carry, from ten seconds on; null where its rate changes or has no bound. */
+  /** The share of the link's capacity that is used, from ten seconds on; null if its rate changes or is unlimited. */
   share: number | null;
   standstills: number;
   longestStandstillMs: number;
@@ -143,7 +143,7 @@ export async function runScenario({ link, watch }: NetworkCall, scenario: Scenar
   };
 }
 
-/** How long after the trouble the standstill that began before its end went on; 0 when there was none. */
+/** How long a standstill that began during the fault lasted after the end of the fault; 0 if there was none. */
 function backAfter({ standstills }: Seen, endedMs: number): number {
   const around = standstills.filter(({ atMs, ms }) => atMs + ms > endedMs && atMs <= endedMs + 2_000);
   return Math.max(0, ...around.map(({ atMs, ms }) => atMs + ms - endedMs));

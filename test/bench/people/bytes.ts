@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 const CHUNK_BYTES = 16 * 1024 * 1024;
 
-/** How often one of the texts stands in the files of a folder, whatever they are: log and free pages of a database too. */
+/** How often one of the texts occurs in the files of a folder, including the log and free pages of a database. */
 export function occurrences(folder: string, texts: readonly string[]): Record<string, number> {
   const found: Record<string, number> = {};
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {

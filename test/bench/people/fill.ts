@@ -4,7 +4,7 @@ import { openDatabase } from "../../../src/kernel/db/open.ts";
 
 export const ZOE = "zoe.erasable@example";
 export const WORD = "heliotrope";
-/** Of all messages, one in so many is hers. */
+/** One in this many messages is hers. */
 export const EVERY = 50;
 
 const START = 1_767_225_600_000;
@@ -51,7 +51,7 @@ export function fillHistory(dataDir: string, conversationIds: string[], messages
   db.close();
 }
 
-/** As the server's own index does it, in larger bites. */
+/** Indexes like the server does, in larger batches. */
 function index(db: ReturnType<typeof openDatabase>["$client"]): void {
   type Row = { id: number; conversationId: string; text: string };
   const page = db.query<Row, [number]>(

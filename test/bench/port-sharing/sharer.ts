@@ -23,7 +23,7 @@ const fail = (error: unknown) => {
   process.exit(1);
 };
 
-/** It takes every datagram for a packet of its clients. */
+/** Treats every datagram as a packet of its clients. */
 async function older(): Promise<void> {
   const count = () => void packets++;
   const udp = await UdpPort.bind({ hostname: HOST, port: 0, onDatagram: count });

@@ -1,4 +1,4 @@
-/** What may happen to a participant in the middle of a recording. */
+/** Events that may happen to a participant in the middle of a recording. */
 import type { VideoCodec } from "../../../web/sdk/room/peer/codecs.ts";
 import type { Scripted } from "../../e2e/sdk/scripted.ts";
 import { publishShow, type ShowOptions, type Size } from "../../features/recordings/flash-and-beep.ts";
@@ -10,7 +10,7 @@ const SMALL: Size = { width: 160, height: 90 };
 const MUTED_MS = 5_000;
 const AWAY_MS = 3_000;
 const LOWER_MS = 5_000;
-/** That the camera goes on with. */
+/** The codec with which the camera continues. */
 export const CHANGED_CODEC: VideoCodec = "VP9";
 /** Two sizes: browsers send a second one only of video that is large enough. */
 const TWO_SIZES: RTCRtpEncodingParameters[] = [
@@ -21,7 +21,7 @@ const TWO_SIZES: RTCRtpEncodingParameters[] = [
 type Happening = {
   size: Size;
   how: ShowOptions;
-  /** What the timeline says of it, besides what it says of all participants. */
+  /** What the timeline contains about it, besides what it contains about all participants. */
   told(browser: BrowserName): readonly string[];
   happen(rooms: RecordedRooms, page: Scripted, roomId: string, identity: string, browser: BrowserName): Promise<void>;
 };
@@ -65,7 +65,7 @@ export const EVENTS: Record<EventName, Happening> = {
     told: (browser) =>
       browser === "Firefox" ? ["track.unpublished", "track.unpublished", "track.published", "track.published"] : [],
     async happen(_rooms, page, _roomId, _identity, browser) {
-      // Firefox cannot change it while a track goes on: it is another track there.
+      // Firefox cannot change the codec of a running track, so it publishes another track.
       if (browser === "Firefox") {
         await page.evaluate(unpublishAll, undefined);
         await page.evaluate(publishShow, { codec: CHANGED_CODEC });

@@ -35,14 +35,17 @@ export type Found = { second: number; kind: "video" | "audio"; atMs: number; lat
 export type Measurement = {
   found: Found[];
   complaints: string[];
-  /** By how much durations are wrong: what players read against what is on record, and where the files end against the stop. */
+  /**
+   * The error of durations: the duration that players read compared with the record, and the end of the files compared with the
+   * stop.
+   */
   durationOffMs: number;
   /** How long before the stop video and audio end. */
   endsMs: { video: number; audio: number };
   codecs: string[];
 };
 
-/** What the files have of a participant; `stoppedAt` by the machine's clock. */
+/** Measures the files of a participant; `stoppedAt` is by the machine's clock. */
 export async function measure(
   rooms: RecordedRooms,
   recording: Recording,
@@ -89,13 +92,13 @@ export async function measure(
   };
 }
 
-/** In a process of its own: here goes on what has to be in time. */
+/** Runs in a process of its own, because this process must not be late. */
 async function read(path: string, { kind, offsetMs }: RecordingFile): Promise<Reading> {
   const script = join(import.meta.dir, "read-file.ts");
   return JSON.parse(await run([process.execPath, script, path, kind, String(offsetMs)], "/"));
 }
 
-/** By how much video and audio of the same second lie apart, second by second. */
+/** The difference between video and audio of the same second, for each second. */
 export function apart(found: readonly Found[]): number[] {
   const sounds = new Map(found.flatMap(({ second, kind, laterMs }) => (kind === "audio" ? [[second, laterMs]] : [])));
   return found.flatMap(({ second, kind, laterMs }) => {

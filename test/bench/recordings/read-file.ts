@@ -1,4 +1,4 @@
-/** What one file holds, as JSON: `read-file.ts path video|audio offsetMs`. */
+/** Prints the flashes or beeps of one file as JSON: `read-file.ts path video|audio offsetMs`. */
 import { decodeAll, media } from "../../features/recordings/ffmpeg.ts";
 import { beeps, flashes } from "../../features/recordings/flash-and-beep.ts";
 

@@ -42,8 +42,8 @@ export async function openRecordedRooms() {
     told,
 
     /**
-     * Of so many packets of media of a hundred, each way, where they arrive: a client that drops them where they leave lets
-     * the sender know, and Firefox takes a packet that it cannot send for the end of the path.
+     * Drops this percentage of media packets in each direction at their receiver. A client that drops packets where they are sent
+     * tells its sender, and Firefox takes a packet that cannot be sent for the end of the path.
      */
     async lose(percent: number): Promise<void> {
       const rule = `meta l4proto udp numgen random mod 100 < ${percent} drop`;
@@ -69,7 +69,7 @@ export async function openRecordedRooms() {
     ticket: (roomId: string, participantIdentity: string) =>
       stoa.rtcTokens.mint(roomId, { participantIdentity, permissions }),
 
-    /** As a file of this machine. */
+    /** Downloads it as a file of this machine. */
     async download({ id }: Recording, file: RecordingFile): Promise<string> {
       const { url: address } = await stoa.recordings.downloadUrl(id, file.id);
       const path = join(folder, `${file.id}.${file.mimeType.split("/")[1]}`);

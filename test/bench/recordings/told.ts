@@ -1,15 +1,15 @@
-/** What a server tells of a recording: to webhooks when it begins and ends, and in its timeline of what happened meanwhile. */
+/** What a server reports about a recording: to webhooks when it begins and ends, and in its timeline. */
 import type { Recording } from "../../../src/protocol/recordings.ts";
 import type { Stoa } from "../../../web/sdk/server.ts";
 import { ok, startReceiver } from "../../features/webhooks/receiver.ts";
 import { LOAD_ADDRESS } from "../harness/own-network.ts";
 
 const TOLD_WITHIN_MS = 30_000;
-/** Who spoke and how well it went is told as well, as often as it happens to change. */
+/** Events about speakers and quality depend on the machine, so only these are counted. */
 const COUNTED = ["participant.joined", "participant.left"];
 const isCounted = (type: string) => COUNTED.includes(type) || type.startsWith("track.");
 
-/** What happens to each participant who joins and sends. */
+/** The events of each participant who joins and sends. */
 export const CAME = ["participant.joined", "track.published", "track.published"];
 
 export async function listen(stoa: Stoa) {
@@ -23,7 +23,7 @@ export async function listen(stoa: Stoa) {
     });
 
   return {
-    /** Whatever was not told as it should have been; `happened` to each, of what is counted. */
+    /** Returns what was not reported as it should have been; `happened` has the counted events of each participant. */
     async complaints(stopped: Recording, happened: Record<string, readonly string[]>): Promise<string[]> {
       const deadline = Date.now() + TOLD_WITHIN_MS;
       while (recordingsIn(stopped.id).length < 2 && Date.now() < deadline) await Bun.sleep(50);

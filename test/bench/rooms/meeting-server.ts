@@ -3,16 +3,16 @@ import type { PeerOptions, RtcPeer } from "../../../src/rtc-client/peer.ts";
 import type { PeerSection } from "../../../src/rtc-client/sdp.ts";
 import { VIDEO } from "./traffic.ts";
 
-/** Who sits where. */
+/** The room of a participant, and its position in it. */
 export type Place = { room: number; member: number };
 export type PeerHooks = Required<Pick<PeerOptions, "onRtp" | "onRtcp" | "certificate">>;
 
 /** A server with rooms in which each participant sends and watches all others, whatever its own protocol. */
 export type MeetingServer = {
   name: string;
-  /** Of the process whose time and memory count. */
+  /** The id of the process whose time and memory count. */
   pid: number;
-  /** How often what a participant sends is to arrive. */
+  /** The number of participants that each packet has to reach. */
   copies: number;
   /** The connection by which a participant sends. */
   publish(place: Place, hooks: PeerHooks): Promise<RtcPeer>;

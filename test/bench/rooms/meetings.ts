@@ -12,7 +12,7 @@ const FEEDBACK_EVERY_MS = 100;
 const TURN_MS = 2;
 const SETTLE_MS = 200;
 const MAX_SETTLE_MS = 60_000;
-/** But for what is on its way. */
+/** Some packets may still be on their way. */
 const ALL_OF_IT = 0.99;
 /** Streams of a participant, each with a number of its own. */
 const SSRCS = 8;
@@ -25,7 +25,7 @@ export type Figures = {
   cpuPerRoom: number;
   serverPercent: number;
   peersPercent: number;
-  /** Of the audio and the largest layer of each participant, to all others. */
+  /** The share of the audio and the largest layer of each participant that reached all others. */
   arrivedPercent: number;
   /** For each hundred packets of audio and video those that carry neither: sent once more, or made up. */
   besidesPercent: number;
@@ -87,7 +87,7 @@ export class Meetings {
   }
 
   #arrived(data: Uint8Array, offset: number, length: number): void {
-    // What servers make up to find out what a path carries may hold anything.
+    // Packets that servers make up to probe the path can contain anything.
     const stamp = carriesMedia(data) ? readStamp(data, offset, length) : null;
     if (!stamp) return;
     this.#delays.push(performance.now() - stamp.sentAt);

@@ -1,4 +1,4 @@
-/** What each participant of a small room sends: audio and three layers of a video, scaled down alike for all servers. */
+/** The media that each participant of a small room sends: audio and three layers of a video, scaled down equally for all servers. */
 import type { RtcPeer } from "../../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
 
@@ -16,11 +16,11 @@ export const LARGEST = VIDEO.layers.length;
 export const PACKETS_OF_LARGEST = VIDEO.layers[2].packets;
 const HEADER_BYTES = 40;
 const KEYFRAME_EVERY = 50;
-/** Where the time of sending and the layer (0 is sound) stand in a payload, past everything a server reads. */
+/** The offset of the sending time and the layer (0 is audio) in a payload, after all bytes that a server reads. */
 const STAMP_AT = 100;
 const LAYER_AT = STAMP_AT + 8;
 
-/** Of one participant. */
+/** The media of one participant. */
 export class Traffic {
   readonly #audio: RtpSource;
   readonly #layers: RtpSource[];

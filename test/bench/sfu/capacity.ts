@@ -6,9 +6,9 @@ import { Crowd, type Figures, PACKETS_PER_SECOND } from "./crowd.ts";
 import { stoa } from "./stoa.ts";
 
 const VIEWERS = 500;
-/** Where even a busy machine keeps up: what a packet costs is taken from here. */
+/** A number of viewers with which even a busy machine keeps up, for measuring the cost of a packet. */
 const FEWER_VIEWERS = 200;
-/** Who count what they get; the packets of the others are lost on the way, so that this process has time to measure. */
+/** The viewers who count what they get. Packets to the others are dropped on the way, so that this process has time to measure. */
 const SEEN = 20;
 const SATURATED_VIEWERS = 100;
 
@@ -42,7 +42,7 @@ export async function coreCapacity(): Promise<Measured[]> {
   ];
 }
 
-/** As many packets as go through, in a room for each worker. */
+/** The highest packet rate, with one room for each worker. */
 export async function workerScaling(): Promise<Measured[]> {
   const one = await saturated(1);
   const two = await saturated(2);

@@ -5,12 +5,12 @@ import type { PeerOptions } from "../../../src/rtc-client/peer.ts";
 /** A server that forwards one publisher's audio and video to all viewers, whatever its own protocol. */
 export type Contestant = Pick<MediaNode, "negotiate"> & {
   name: string;
-  /** Of the process whose CPU time counts. */
+  /** The id of the process whose CPU time counts. */
   pid: number;
   /** Under which numbers its packets carry what; ours unless given. */
   extensionIds?: PeerOptions["extensionIds"];
   admit(participantId: string): Promise<void>;
-  /** What there is to subscribe to, once the publisher's first packets have arrived. */
+  /** The tracks that can be subscribed to, once the publisher's first packets have arrived. */
   published(): Promise<SubscribedSection[]>;
   stop(): Promise<void>;
 };

@@ -17,7 +17,7 @@ export const AUDIO = { packetBytes: 160, perSecond: 50 };
 /** Video and audio together, for one viewer. */
 export const PACKETS_PER_SECOND = VIDEO.perSecond + AUDIO.perSecond;
 const HEADER_BYTES = 40;
-/** Where the time of sending stands in a payload, past everything a server reads. */
+/** The offset of the sending time in a payload, after all bytes that a server reads. */
 const STAMP_AT = 100;
 /** In frames. */
 const KEYFRAME_EVERY = 52;
@@ -37,7 +37,7 @@ export type Figures = {
   /** CPU microseconds of the server for each packet of audio or video that arrived. */
   cpuMicros: number;
   lossPercent: number;
-  /** What else came for each hundred of them: sent once more, or made up to find out what the path carries. */
+  /** For each hundred packets, the other packets that arrived: retransmissions and probes. */
   besidesPercent: number;
   /** From the publisher's send to the viewer's receive, in milliseconds. */
   p50: number;
@@ -97,7 +97,7 @@ export class Crowd {
     this.#published = await this.contestant.published();
   }
 
-  /** Until there are so many viewers. */
+  /** Adds viewers until there are `count`. */
   async grow(count: number): Promise<void> {
     await inGroups(count - this.#viewers.length, async () => {
       // One of them opens what it gets and takes the time; the others only count, unless each packet is to be reported.
@@ -163,7 +163,7 @@ export class Crowd {
       if (this.#feedback === "goog-remb") viewer.sendRemb(ROOM_BPS);
       else viewer.sendTransportFeedback();
     }
-    // Who sees no packets cannot report on them.
+    // Viewers that receive no packets cannot report on them.
     if ((time * FEEDBACK_EVERY_MS[this.#feedback]) % FEEDBACK_EVERY_MS["goog-remb"] === 0)
       for (const viewer of this.#unseen) viewer.sendRemb(ROOM_BPS);
   }
@@ -194,7 +194,7 @@ export class Crowd {
     };
   }
 
-  /** As much as the server can take: every packet that arrives makes room for the next. Returns packets a second. */
+  /** Sends as much as the server can take: every packet that arrives lets the next one be sent. Returns packets a second. */
   async saturate(durationMs: number): Promise<number> {
     const [watch] = this.#viewers;
     if (!watch) return 0;

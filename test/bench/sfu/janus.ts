@@ -12,7 +12,7 @@ const FEED = 1;
 
 export const unpackJanus = () => unpackDebian("janus", "usr/bin/janus");
 
-/** As it comes, without the plugins that have no part in this. */
+/** Its default configuration, without the plugins that are not needed here. */
 const settings = (folder: string, eventLoops: number) => `
 general: {
   configs_folder = "${folder}"

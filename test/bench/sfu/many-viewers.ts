@@ -6,28 +6,28 @@ import type { Contestant } from "./contestant.ts";
 import { Crowd, type Feedback, type Figures, type VideoShape } from "./crowd.ts";
 import { udpOf } from "./udp-counters.ts";
 
-/** Who count what they get; the packets of the others are lost on the way, so that this process has time to measure. */
+/** The viewers who count what they get. Packets to the others are dropped on the way, so that this process has time to measure. */
 const SEEN = 20;
 const WARM_UP_MS = 1_000;
 const MEASURED_MS = 5_000;
-/** As one CPU would be full. */
+/** A CPU with this load counts as full. */
 const FULL_PERCENT = 95;
 
 type Step = Figures & {
   viewers: number;
   serverPercent: number;
-  /** Of the thread of the server that has most to do. */
+  /** The load of the server's busiest thread. */
   threadPercent: number;
-  /** And waited for a core that others had. */
+  /** The time in which it waited for a core that others used. */
   threadWaitedPercent: number;
   peersPercent: number;
   megabytes: number;
-  /** Of what had to be sent, as the cable counts it. */
+  /** The share of the packets to be sent that reached the network. */
   sentPercent: number;
-  /** By a full socket: what the publisher sent to the server, what the server sent to those who count. */
+  /** Packets dropped because a socket was full: from the publisher to the server, and from the server to the counting viewers. */
   droppedAtServer: number;
   droppedAtPeers: number;
-  /** What the server could not give to the kernel. */
+  /** Packets that the server could not hand to the kernel. */
   unsent: number;
 };
 
@@ -54,7 +54,7 @@ export async function manyViewers(
     results.push(step);
     ended = step.lossPercent > 0 ? reason(step) : "";
     console.error(line(step, `joined in ${joined} s${ended && `; ${ended}`}`));
-    // More of them would only lose more.
+    // With more viewers, only more packets would be lost.
     if (ended !== "") break;
   }
   await crowd.disperse();
@@ -106,7 +106,7 @@ async function measured(crowd: Crowd, viewers: number): Promise<Step> {
 
 type Threads = ReturnType<typeof threadNanos>;
 
-/** What the thread that had most to do did meanwhile. */
+/** What the busiest thread did meanwhile. */
 function busiest(before: Threads, after: Threads): { ran: number; waited: number } {
   const meanwhile = [...after].map(([thread, { ran, waited }]) => ({
     ran: ran - (before.get(thread)?.ran ?? 0),
@@ -115,7 +115,7 @@ function busiest(before: Threads, after: Threads): { ran: number; waited: number
   return meanwhile.reduce((most, one) => (one.ran > most.ran ? one : most), { ran: 0, waited: 0 });
 }
 
-/** What stands in the way of more, by what was full. */
+/** What prevents more viewers: the resource that was full. */
 function reason(step: Step): string {
   const { threadPercent, threadWaitedPercent, serverPercent, peersPercent } = step;
   if (threadPercent >= FULL_PERCENT) return "the server's thread, which was full";

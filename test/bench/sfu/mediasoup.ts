@@ -17,7 +17,7 @@ export async function startMediasoup(folder: string, ioUring: boolean): Promise<
   const names = Object.keys(EXTENSION_IDS) as (keyof typeof EXTENSION_IDS)[];
   return {
     name: ioUring ? "mediasoup (io_uring)" : "mediasoup",
-    // Its worker's: the process that steers it forwards nothing.
+    // The process id of its worker, because the process that controls it forwards nothing.
     pid,
     extensionIds: Object.fromEntries(
       names.map((name) => [name, idOf(EXTENSION_URI[name], EXTENSION_IDS[name])]),

@@ -6,7 +6,7 @@ import type { Contestant } from "./contestant.ts";
 
 const PERMISSIONS = resolvePermissions({ publish: true });
 
-/** A fresh worker plays a call to itself, which begins within this time; it is over when nothing is done for so long. */
+/** A fresh worker begins its JIT warm-up within this time. The warm-up is over when the worker does nothing for a while. */
 const WARM_UP_WITHIN_MS = 4_000;
 const IDLE_FOR_MS = 1_000;
 const IDLE_NANOS = 20_000_000;

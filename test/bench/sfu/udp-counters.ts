@@ -9,7 +9,7 @@ export type UdpCounters = {
   bytesOut: number;
 };
 
-/** What the kernel counted in the network of a process, since there is that network. */
+/** The kernel's counters of a process's network namespace, since its creation. */
 export function udpOf(pid: number): UdpCounters {
   const [names = [], values = []] = read(pid, "snmp")
     .filter((line) => line.startsWith("Udp:"))

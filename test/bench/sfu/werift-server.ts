@@ -24,7 +24,7 @@ async function answer(sdp: string, publishes: boolean): Promise<string> {
     for (const kind of ["audio", "video"] as const)
       viewers[kind].push(connection.addTransceiver(kind, { direction: "sendonly" }).sender);
   await connection.setRemoteDescription({ type: "offer", sdp });
-  // It would take the client's part, and wait 100 ms before that.
+  // It would otherwise take the role of the client, after waiting for 100 ms.
   const { type, sdp: proposed } = await connection.createAnswer();
   await connection.setLocalDescription({ type, sdp: proposed.replaceAll("a=setup:active", "a=setup:passive") });
   return connection.localDescription?.sdp ?? "";

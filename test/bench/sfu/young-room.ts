@@ -1,6 +1,6 @@
 /**
- * What the first room of a worker costs at first, beside the room of a worker that has had its minute: the JIT takes its share in
- * between. Both at the same time, as machines are faster in one minute than in another.
+ * What the first room of a worker costs at first, compared with a room on a worker that has run for a minute; the difference is
+ * mostly JIT compilation. Both are measured at the same time, because a machine's speed varies.
  */
 import type { Measured } from "../harness/report.ts";
 import { Crowd } from "./crowd.ts";

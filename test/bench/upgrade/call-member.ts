@@ -1,4 +1,4 @@
-/** Rooms in which everybody sends sound and a video in three layers, and receives those of all others. */
+/** Rooms in which every participant sends audio and a video in three layers, and receives those of all others. */
 import type { PublishedSection, SubscribedSection } from "../../../src/protocol/signaling.ts";
 import { RtcPeer } from "../../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";

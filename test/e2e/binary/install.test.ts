@@ -149,7 +149,7 @@ describe("install.sh fails closed and keeps what was installed", () => {
     server.close();
   });
 
-  test("refuses plain http to another machine", () => refused({ STOA_BASE_URL: "http://192.0.2.1/stoa" }, "is not encrypted"));
+  test("refuses http to other machines", () => refused({ STOA_BASE_URL: "http://192.0.2.1/stoa" }, "is not encrypted"));
 
   test("fails when there is nowhere to download from", () => refused({}, "set STOA_BASE_URL"));
 
@@ -361,7 +361,7 @@ test("the systemd unit is well formed, does not run as root and has a stop timeo
   expect(out).toContain("AmbientCapabilities=CAP_NET_BIND_SERVICE\n");
   expect(out).toContain("CapabilityBoundingSet=CAP_NET_BIND_SERVICE\n");
   expect(out).not.toContain("MemoryDenyWriteExecute");
-  // Whatever grows all the same: this service is ended, not another one of the machine.
+  // If memory grows nevertheless, this service is ended, and no other one of the machine.
   expect(Number(/^MemoryMax=(\d+)%$/m.exec(out)?.[1])).toBeLessThan(100);
   expect(Number(/TimeoutStopSec=(\d+)/.exec(out)?.[1])).toBeGreaterThan(30);
   if (Bun.which("systemd-analyze") === null) return;

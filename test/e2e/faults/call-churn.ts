@@ -8,7 +8,7 @@ const LONGEST_STAY_MS = 250;
 export type Churn = {
   /** Rooms that a participant joined before a later write was acknowledged: what was written before is on disk. */
   entered: Set<string>;
-  /** Resolves once so many more have joined than until now. */
+  /** Resolves once `joins` more participants have joined. */
   more(joins: number): Promise<void>;
   stop(): Promise<void>;
 };
@@ -16,7 +16,7 @@ export type Churn = {
 export async function startChurn(api: Api, round: number): Promise<Churn> {
   const rooms: string[] = [];
   for (let n = 0; n < ROOMS; n++) rooms.push(await api.room(`round-${round}-${n}`));
-  // Nobody is ever let into this one.
+  // No participant is ever let into this room.
   const shut = await api.room(`round-${round}-shut`);
   const entered = new Set<string>();
   const waiting: { count: number; done: () => void }[] = [];

@@ -1,4 +1,4 @@
-/** What a receiver of webhooks has to find in the events of calls, whatever happened to the server meanwhile. */
+/** What a receiver of webhooks has to find in the events of calls, whatever happened to the server. */
 export type CallEvent = { id: string; type: string; data: Record<string, unknown> };
 
 /** One line for everything that is wrong; `events` in the order in which they came for the first time. */

@@ -24,7 +24,7 @@ const ENVIRONMENT = {
 
 export type KillOutcome = { kills: number; calls: number; events: number; requests: number; faults: string[] };
 
-/** `kill -9` again and again while people join and leave; a stock receiver verifies what it is told of their calls. */
+/** Repeats `kill -9` while participants join and leave; a stock receiver verifies the events of their calls. */
 export async function killDuringCalls(rounds: number, onRound = (_line: string) => {}): Promise<KillOutcome> {
   const dataDir = mkdtempSync(join(tmpdir(), "stoa-call-kills-"));
   const receiver = startReceiver();
@@ -52,7 +52,7 @@ export async function killDuringCalls(rounds: number, onRound = (_line: string) 
     const api = createApi(server.url, dev.apiKey);
     const faults: string[] = [];
     let calls = await allCalls(api);
-    // What the kill left is ended a moment after the start.
+    // Calls that the kill left open are ended shortly after the start.
     for (; calls.some(({ status }) => status !== "ENDED"); calls = await allCalls(api)) await Bun.sleep(100);
     const ends = () => new Set(receiver.received.filter(isEnd).map(({ event }) => event.data.callId));
     while (calls.some(({ id }) => !ends().has(id))) await receiver.arrived(receiver.received.length + 1);

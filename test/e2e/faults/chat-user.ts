@@ -6,7 +6,7 @@ type Frame = { type: string; id?: string; seq?: number; [field: string]: unknown
 
 const ANSWER_WITHIN_MS = 6_000;
 const PAUSE_MS = 40;
-/** Every so many messages one is edited and given a reaction: events of other kinds in the same order. */
+/** One in this many messages is edited and gets a reaction, so that other kinds of events occur in the same order. */
 const CHANGE_EVERY = 10;
 
 class Broken extends Error {}
@@ -26,7 +26,7 @@ export class ChatUser implements Honest {
   readonly #address: () => string;
   readonly #waiting = new Map<string, PromiseWithResolvers<Frame>>();
   #socket: WebSocket | null = null;
-  /** What is pushed before the past has been read. */
+  /** Pushes that arrived before the history was read. */
   #early: Frame[] | null = null;
   #seq: number | null = null;
   #epoch = "";
@@ -65,7 +65,7 @@ export class ChatUser implements Honest {
     }
   }
 
-  /** Reads the conversation to its last event, once nobody sends any more, and leaves. */
+  /** Reads the conversation up to its last event, after all sends have ended, and leaves. */
   async leave(): Promise<void> {
     for (;;) {
       try {
@@ -101,7 +101,7 @@ export class ChatUser implements Honest {
     for (const event of early) if (Number(event.seq) > this.#seq) this.#take(event);
   }
 
-  /** By REST, when more happened than a join tells. */
+  /** Reads events by REST that a join does not replay because there are too many. */
   async #readMissed(): Promise<void> {
     for (let more = true; more; ) {
       const path = `/v1/chat/conversations/${this.#room}/events?limit=200&after=${this.#seq}`;

@@ -54,7 +54,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => rmSync(work, { recursive: true, force: true }));
 
-/** What is found once `sql` has been done to the database, and `told` to the clients. */
+/** The faults that are found after `sql` has changed the database, and `told` what clients saw. */
 function found(sql: string[] = [], told: (histories: Histories) => void = () => {}): string[] {
   const dataDir = mkdtempSync(join(work, "broken-"));
   cpSync(kept, dataDir, { recursive: true });

@@ -14,7 +14,7 @@ export type Histories = {
 };
 type Row = Record<string, string | number | null>;
 
-/** What the clients were told, held against the database of a server that has stopped. Every line is a broken promise. */
+/** Compares what clients were told with the database of a stopped server. Each returned line is a broken guarantee. */
 export function brokenPromises(dataDir: string, histories: Histories, webhookSecret: string): string[] {
   const db = new Database(join(dataDir, "stoa.db"), { readonly: true });
   const rows = (sql: string) => db.query<Row, []>(sql).all();
@@ -57,7 +57,7 @@ function messagesByClientId(rows: (sql: string) => Row[]): Map<string, Row[]> {
   );
 }
 
-/** Nothing acknowledged is lost, nothing is there twice, and what a user sent later stands later. */
+/** No acknowledged message may be lost or stored twice, and messages of a user must be in the order in which they were sent. */
 function sentProblems(sent: readonly Sent[], stored: Map<string, Row[]>): string[] {
   return sent.flatMap(({ sender, clientMessageId, messageId, seq, text }, at) => {
     const found = stored.get(`${sender} ${clientMessageId}`) ?? [];

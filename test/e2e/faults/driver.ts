@@ -16,7 +16,7 @@ type FaultRun = Lengths & { binary: string; seconds: number; seed: number; progr
 
 type FaultReport = {
   faults: number;
-  /** What must not have happened; empty when every promise was kept. */
+  /** Broken guarantees; empty if all were kept. */
   broken: string[];
   figures: {
     chatMessages: number;
@@ -27,7 +27,7 @@ type FaultReport = {
     webhooks: number;
     webhookRequests: number;
   } & Record<string, number>;
-  /** Before the first client, with all clients, and after the last one left, in the same process. */
+  /** Measured in the same process before the first client, with all clients, and after the last one left. */
   usage: { start: Usage; full: Usage; after: Usage };
 };
 
@@ -35,7 +35,7 @@ const CHAT_USERS = 4;
 const REST_USERS = 2;
 const RECOVERED = 3;
 const RECOVERY_WITHIN_MS = 90_000;
-/** One delivery in so many is refused at first. */
+/** One in this many deliveries is refused at first. */
 const REFUSE_EVERY = 10;
 /** A silent socket is closed after 24 s. */
 const LET_GO_WITHIN_MS = 60_000;
@@ -70,7 +70,7 @@ export async function runFaults({ binary, seconds, seed, progress, ...lengths }:
       await fault.inject(world, lengths);
       const over = performance.now();
       await recovered(honest, fault.name, broken);
-      // What a process holds can be compared with itself only.
+      // The resources of a process can be compared only with its own.
       if (subject.pid !== pid) full = subject.usage();
       faults++;
       progress(
@@ -149,7 +149,7 @@ function startClients({ subject, packets, connections }: World) {
   return { honest, chat, rest, call };
 }
 
-/** Until every client has got something done again. */
+/** Waits until every client has succeeded with something again. */
 async function recovered(honest: readonly Honest[], after: string, broken: string[]): Promise<void> {
   const before = honest.map(({ done }) => done);
   const deadline = performance.now() + RECOVERY_WITHIN_MS;

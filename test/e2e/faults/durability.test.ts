@@ -57,7 +57,7 @@ test(`kill -9 amid 1,000 concurrent writes, ${ROUNDS} rounds: whatever was ackno
   console.log(`      ${acknowledged} acknowledged writes over ${ROUNDS} kills, 0 lost`);
 }, 120_000);
 
-/** How many writes are acknowledged although the disk refuses every fsync but the first nine. */
+/** The number of writes that are acknowledged although the disk refuses every fsync after the ninth. */
 async function acknowledgedWithoutDisk(durability: "FULL" | "OFF"): Promise<number> {
   const path = join(folder, `no-fsync-${durability}.db`);
   const made = openDatabase(path);
@@ -92,7 +92,7 @@ async function acknowledgedWithoutDisk(durability: "FULL" | "OFF"): Promise<numb
 test("a disk that refuses fsync gets no acknowledgement; without synchronous=FULL the same check fails", async () => {
   const safe = await acknowledgedWithoutDisk("FULL");
   const control = await acknowledgedWithoutDisk("OFF");
-  // What shared the commits that were still synced: at most nine of them.
+  // These writes shared the commits that were still synced, at most nine of them.
   expect(safe).toBeGreaterThan(0);
   expect(safe).toBeLessThanOrEqual(9 * 512);
   expect(control).toBe(20_000);

@@ -5,7 +5,7 @@ export type Honest = {
   readonly name: string;
   /** Grows with everything that succeeds: a client that stands still has not recovered. */
   readonly done: number;
-  /** What it was told and should not have been. */
+  /** Messages that this client received and should not have. */
   readonly complaints: string[];
   /** Finishes what is under way. */
   stop(): Promise<void>;

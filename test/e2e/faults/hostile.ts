@@ -3,7 +3,7 @@ import { repeatedly } from "./honest.ts";
 import type { Subject } from "./subject.ts";
 
 const PAUSE_MS = 700;
-/** How long a connection that only costs is held open. */
+/** How many rounds a connection that only uses resources is kept open. */
 const HOLD_ROUNDS = 6;
 
 const binding = Buffer.alloc(20);
@@ -15,7 +15,10 @@ const unsigned = (claims: object) =>
     .map((part) => Buffer.from(JSON.stringify(part)).toString("base64url"))
     .join(".");
 
-/** Strangers on every port, with everything a stranger can do; none of it may be believed, and nobody may feel it. */
+/**
+ * Strangers on every port, who do everything that a stranger can; nothing that they send may be believed, and no other client may
+ * be affected.
+ */
 export class Hostile {
   readonly complaints: string[] = [];
   readonly counts: Record<string, number> = {};

@@ -44,7 +44,7 @@ export class Subject {
   atStart: Usage = { descriptors: 0, allowedDescriptors: 0, memoryMiB: 0 };
   /** Values that no log may contain. */
   readonly secrets = new Set<string>();
-  /** Ends that nobody asked for. */
+  /** Unexpected ends of the process. */
   readonly crashes: string[] = [];
   readonly dataDir: string;
   readonly #binary: string;
@@ -76,7 +76,7 @@ export class Subject {
     return this.#child?.pid ?? 0;
   }
 
-  /** It has other ports each time, so its clients ask for the address again. */
+  /** The server gets other ports with each start, so its clients ask for the address again. */
   async start(): Promise<void> {
     const log = openSync(this.#logPath, "a");
     const ports = ["--port", "0", "--media-udp-port", "0", "--public-ip", "127.0.0.1"];
@@ -118,7 +118,7 @@ export class Subject {
     this.#child?.kill(name);
   }
 
-  /** The time of day, this far from the truth; time that passes goes on passing. */
+  /** Sets the wall clock to this difference from the true time, from where it continues to run. */
   moveClock(seconds: number): void {
     writeFileSync(this.#clockPath, `${seconds < 0 ? "" : "+"}${seconds}\n`);
   }

@@ -5,7 +5,7 @@ import { Impairment, type ImpairmentOptions } from "../../../src/kernel/net/impa
 type Datagram = { data: Buffer; deliver: (data: Buffer) => void };
 const TICK_MS = 5;
 
-/** Between the callers and the media port: loses, doubles and reorders what it is told to, in both directions. */
+/** A proxy between the clients and the media port, which loses, doubles and reorders packets as it is told, in both directions. */
 export class PacketWire {
   readonly #upstream = new Map<number, Bun.udp.Socket<"buffer">>();
   readonly #wire: Impairment<Datagram>;
@@ -51,7 +51,7 @@ export class PacketWire {
       try {
         send(it);
       } catch {
-        // Nobody listens there any more: a lost packet like any other.
+        // The other end is closed, so the packet is lost.
       }
     };
     this.relayed++;
@@ -71,7 +71,7 @@ export class PacketWire {
     });
   }
 
-  /** Its users so far are gone. */
+  /** Disconnects its current users. */
   forget(): void {
     for (const socket of this.#upstream.values()) socket.close();
     this.#upstream.clear();

@@ -3,7 +3,7 @@
 const SAMPLE_MS = 60;
 /** Shorter interruptions come from the interval of frames and samples. */
 const PAUSE_MS = 250;
-/** After an interruption of the sender or the machine, frames take this long to be shown. */
+/** How long frames take to appear after an interruption of the sender or the machine. */
 const CATCH_UP_MS = 300;
 
 /** Times of the machine's clock, which all pages share. */

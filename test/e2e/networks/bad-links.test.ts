@@ -16,7 +16,7 @@ beforeAll(async () => {
 
 afterAll(() => call?.close(), PATIENCE_MS);
 
-/** Resolves when so many more frames have been shown than until now. */
+/** Resolves when this many more frames have been shown. */
 async function moreFrames(count: number): Promise<void> {
   const { frames: before } = await viewer.seen();
   for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await Bun.sleep(100))
@@ -24,7 +24,7 @@ async function moreFrames(count: number): Promise<void> {
   throw new Error(`no ${count} frames within ${PATIENCE_MS} ms`);
 }
 
-/** The kbit that pass the link while so many frames are shown, and how many packets it had no place for. */
+/** The kbit that pass the link while this many frames are shown, and how many packets did not fit into its queue. */
 async function passing(frames: number): Promise<{ kbit: number; dropped: number }> {
   await call.link.report();
   await moreFrames(frames);

@@ -34,7 +34,7 @@ export type StartHost = (machine: Machine, folder: string, link: Link) => Promis
 
 const MEDIA_PORT = "7001";
 
-/** What else is to be so before anything starts, and how the browsers are started. */
+/** Further conditions before anything starts, and how the browsers are started. */
 type Surroundings = {
   prepare?(machines: Record<"server" | "publisher" | "viewer", Machine>, driver: string): Promise<void>;
   browserArgs?: string[];

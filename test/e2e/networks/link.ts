@@ -22,14 +22,14 @@ export type Link = {
   nearAddress: string;
   farAddress: string;
   set(condition: { down: Condition; up: Condition }): void;
-  /** What has passed since the last report. */
+  /** The traffic since the last report. */
   report(): Promise<{ down: Passed; up: Passed }>;
   /** The far machine gets another address, as a phone does that leaves one network for another. */
   move(): Promise<void>;
   close(): Promise<void>;
 };
 
-/** Everything between the two takes this link from now on, and nothing else does. */
+/** From now on this link carries all traffic between the two machines, and no other. */
 export async function openLink(near: Wired, far: Wired): Promise<Link> {
   const [nearSpace = "", farSpace = ""] = [near, far].map(({ prefix }) => prefix.at(-1));
   const device = `link${farSpace.slice(-4).replace(/\W/g, "")}${process.pid}`.slice(0, 15);
@@ -48,7 +48,7 @@ export async function openLink(near: Wired, far: Wired): Promise<Link> {
   let address = far.address;
   await route(nearSpace, address, near.address);
   await route(farSpace, near.address, address);
-  // Beside the network of both machines, which is one of 10.200 to 10.254.
+  // An address outside of the machines' own networks, which are 10.200 to 10.254.
   const nearAddress = near.address.replace(/^10\.\d+/, "10.199");
   await $`ip -n ${nearSpace} address add ${nearAddress}/32 dev ${device}`.quiet();
   await route(farSpace, nearAddress, address);

@@ -1,4 +1,4 @@
-/** What runs in the pages: each function stands alone, because it is sent there as text. */
+/** Functions that run in the pages. Each one stands alone, because it is sent there as text. */
 import type * as Sdk from "../../../web/sdk/index.ts";
 
 type Way = { endpoint: string; token: string };
@@ -24,8 +24,8 @@ declare global {
 }
 
 /**
- * A voice and three pictures in two sizes each, of clouds that never stay: an encoder spends all it may on them, so a link can
- * be filled, and yet drops no frame of them, as it does of noise.
+ * An audio track and three videos in two sizes each, showing moving clouds: an encoder uses its whole bitrate for them, so that
+ * they can fill a link, but drops no frames, as it would for noise.
  */
 export function prepareClouds(): void {
   const audio = new AudioContext();

@@ -81,7 +81,7 @@ function likeness(one: Uint8Array, other: Uint8Array): number {
 const best = (images: readonly Uint8Array[], reference: Uint8Array) =>
   images.reduce((most, image) => Math.max(most, Math.abs(likeness(image, reference))), 0);
 
-/** Publishes a still picture of large areas, which every decoder shows alike. */
+/** Publishes a still image of large areas, which every decoder shows alike. */
 async function publishAreas(roomId: string, codec: Sdk.VideoCodec) {
   const page = await stage.page();
   const { endpoint, token } = await stage.rtc(roomId, "ada");

@@ -24,7 +24,7 @@ export type Fault = {
   wishes?: Wishes;
   /** Afterwards the place needs another browser. */
   spoils?: true;
-  /** No more calls at once: until the fault strikes, they would keep the machine busy themselves. */
+  /** The maximum number of simultaneous calls: more would keep the machine busy before the fault begins. */
   most?: number;
   /** All participants feel it, or it takes the whole machine: nothing else runs beside it. */
   alone?: true;
@@ -32,14 +32,14 @@ export type Fault = {
   strike?(stage: VerdictStage, place: Place, calls: readonly TroubledCall[]): Promise<() => unknown>;
 };
 
-/** Those that take longest come first. */
+/** Faults that take the longest come first. */
 export const FAULTS: readonly Fault[] = [
   { cause: "none", wishes: { video: SMALL, nearVideo: SMALL } },
   {
     cause: "uplink_narrow",
     line: { up: { ...USUAL, rateKbit: 180, bufferMs: 1_000, perFlow: true } },
     lineWorsens: true,
-    // As large as cameras are: of a small video an encoder says that all is well, however little it may send.
+    // The size of usual cameras: for a small video, encoders report no limitation however little they may send.
     wishes: { video: { width: 640, height: 360, framesPerSecond: 8 } },
   },
   {
@@ -56,7 +56,7 @@ export const FAULTS: readonly Fault[] = [
     wishes: { video: "camera" },
     spoils: true,
     async strike(_stage, { machine, cameraFile }) {
-      // As a cable that is pulled out: what is open ends, and what is tried again finds nothing.
+      // The effect of a cable that is pulled out: open devices end, and none can be opened.
       rmSync(cameraFile);
       for (const pid of await processesOf(machine)) {
         const command = readFileSync(`/proc/${pid}/cmdline`, "utf8");
@@ -118,7 +118,7 @@ async function everyFar(calls: readonly TroubledCall[], before: readonly number[
   await Promise.all(calls.map(({ far }, n) => far.waitForFunction(since, { from: before[n] ?? 0, state })));
 }
 
-/** What may not leave the machine; without rules everything may. */
+/** The firewall rules for packets that may not leave the machine; without rules, all may. */
 async function firewall({ prefix }: Place["machine"], ...rules: string[]): Promise<void> {
   const table = "add table inet fault; delete table inet fault;";
   const chain = "add table inet fault; add chain inet fault out { type filter hook output priority 0; };";
@@ -130,7 +130,7 @@ export function lineOf(fault: Fault): Required<Ways> {
   return { up: USUAL, down: USUAL, ...fault.line };
 }
 
-/** Nothing is in the way any more, whatever a fault has left. */
+/** Removes the effects of all faults. */
 export async function clear({ machine, link }: Place): Promise<void> {
   link.set({ up: USUAL, down: USUAL });
   await firewall(machine);

@@ -1,4 +1,4 @@
-/** What runs in the pages: each function stands alone, because it is sent there as text. */
+/** Functions that run in the pages. Each one stands alone, because it is sent there as text. */
 import type { CallVerdict } from "../../../src/protocol/room-records.ts";
 import type * as Sdk from "../../../web/sdk/index.ts";
 

@@ -15,9 +15,9 @@ export function isNamed(verdicts: readonly CallVerdict[], cause: VerdictCause): 
 }
 
 type Terms = {
-  /** How many at once. */
+  /** The number of simultaneous calls. */
   calls: number;
-  /** How long to wait to be told. */
+  /** How long to wait for the verdict. */
   patienceMs: number;
   /** How long a call without a fault lasts. */
   healthyMs: number;
@@ -34,7 +34,7 @@ export async function play(stage: VerdictStage, place: Place, fault: Fault, term
   let relieve: (() => unknown) | undefined;
   try {
     for (const one of begun) if (one.status === "rejected") throw one.reason;
-    // Until the round trip was measured without the fault: some seconds of pictures.
+    // Waits until the round trip was measured without the fault, which takes some seconds of video.
     if (fault.lineWorsens) await Promise.all(calls.map(({ far }) => far.waitForFunction(hasShown, SETTLED_FRAMES)));
     place.link.set(lineOf(fault));
     relieve = await fault.strike?.(stage, place, calls);
@@ -52,7 +52,7 @@ export async function play(stage: VerdictStage, place: Place, fault: Fault, term
   }
 }
 
-/** What a participant is told, until it is the cause, or until the time is over. */
+/** Collects the verdicts that a participant gets, until one has the cause or the time is over. */
 async function hear(call: TroubledCall, cause: VerdictCause, until: number): Promise<VerdictCause[]> {
   for (;;) {
     const causes = (await call.told()).map((verdict) => verdict.cause);

@@ -1,4 +1,4 @@
-/** Which programs have how much of the processors: a share of one, as a small machine gives them, or all that they want. */
+/** Limits the CPU time of programs: to a share of one processor, as on a small machine, or not at all. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -6,7 +6,7 @@ const PERIOD_MICROS = 250_000;
 const FIRST_VERSION = "/sys/fs/cgroup/cpu";
 const SECOND_VERSION = "/sys/fs/cgroup";
 
-/** No system counts less. */
+/** The smallest share that the system can enforce. */
 const LEAST_PERCENT = 1;
 const LEAST_QUOTA_MICROS = 1_000;
 
@@ -19,7 +19,7 @@ const NEARLY_ALWAYS = 0.95;
 const OVER = -1;
 const TICKS_PER_SECOND = 100;
 
-/** What these programs use of one processor, in percent. */
+/** The CPU time that these programs use, in percent of one processor. */
 export async function usedPercent(pids: readonly number[]): Promise<number> {
   const before = ticksOf(pids);
   await Bun.sleep(MEASURED_MS);
@@ -41,7 +41,7 @@ export type Quota = {
   release(): void;
 };
 
-/** Everything that these programs do from now on has to fit into so many percent of one processor. */
+/** From now on these programs together get at most this percentage of one processor. */
 function holdBack(pids: readonly number[], percent: number): Quota {
   const group = openGroup();
   const set = (percent: number) => {
@@ -81,7 +81,7 @@ function openGroup() {
     write: (name: string, value: string) => writeFileSync(join(folder, name), value),
     take: (pids: readonly number[]) => move(pids, folder),
     close() {
-      // What was started meanwhile is in it too.
+      // Processes that were started meanwhile are included.
       const inside = readFileSync(join(folder, "cgroup.procs"), "utf8");
       move(inside.split("\n").filter(Boolean).map(Number), root);
       rmdirSync(folder);
@@ -90,8 +90,8 @@ function openGroup() {
 }
 
 /**
- * These programs get less than they need, until it is ended. Calls use more while they begin and make do with less later, so that
- * no share is sure to be too little: they get less and less whenever their packets do anything but wait.
+ * Gives these programs less CPU time than they need, until it is ended. Calls need more time while they begin than later, so no
+ * fixed share is certain to be too little: the share is reduced until the busiest media worker is nearly always busy.
  */
 export async function overload(pids: readonly number[]): Promise<() => Promise<void>> {
   let percent = (await usedPercent(pids)) * OVERLOADED_SHARE;
@@ -114,8 +114,8 @@ export async function overload(pids: readonly number[]): Promise<() => Promise<v
 }
 
 /**
- * These programs get as little as makes their encoders complain, until it is ended. What that is depends on the machine: with too
- * much they keep up, and with too little there is hardly a frame to be encoded. Other shares are tried until `isFelt`.
+ * Gives these programs so little CPU time that their encoders report a limitation, until it is ended. The right share depends on
+ * the machine: with too much they keep up, and with too little hardly any frame is encoded. Shares are tried until `isFelt`.
  */
 export function slowDown(
   pids: readonly number[],

@@ -45,7 +45,7 @@ export type TroubledCall = {
   far: Page;
   near: Page;
   roomId: string;
-  /** What `far` was told so far. */
+  /** The verdicts that `far` has received so far. */
   told(): Promise<CallVerdict[]>;
   /** Both leave; the verdicts of the record, one for each time that a participant joined. */
   end(): Promise<{ far: CallVerdict[]; near: CallVerdict[] }>;
@@ -197,7 +197,7 @@ async function startServer(machine: Machine, folder: string) {
   await prepareData(dataDir);
   const { cert, key } = await makeCertificate(folder, "verdicts");
   const media = ["--media-udp-port", MEDIA_PORT, "--media-workers", "1", "--public-ip", machine.address];
-  // Pages speak plain HTTP to it; it has TLS because nobody offers a relay without.
+  // Pages speak plain HTTP to the server. It has TLS because without TLS it offers no relay.
   const relay = ["--tls-cert", cert, "--tls-key", key, "--edge-port", EDGE_PORT, "--turn-udp-port", TURN_PORT];
   const address = ["--host", machine.address, "--public-url", `https://${machine.address}:${EDGE_PORT}`];
   const generous = ["--signaling-max-connections-per-window", "100000", "--rate-limit-telemetry", "100000"];
@@ -217,7 +217,7 @@ async function drain(stream: ReadableStream<Uint8Array>): Promise<void> {
   for await (const _ of stream);
 }
 
-/** Everything that runs on a machine. */
+/** All processes of a machine. */
 export async function processesOf(machine: Machine): Promise<number[]> {
   const space = machine.prefix.at(-1) ?? "";
   return (await $`ip netns pids ${space}`.text()).split("\n").filter(Boolean).map(Number);

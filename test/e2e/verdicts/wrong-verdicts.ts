@@ -21,7 +21,7 @@ export function verdictCalls(): (...causes: VerdictCause[]) => Promise<Record<st
         const [place, fault] = [stage.places[n], FAULTS.find((one) => one.cause === cause)];
         if (!place || !fault) throw new Error(`there is no place or fault for ${cause}`);
         const played = await play(stage, place, fault, TERMS);
-        // That nothing else is named, and nothing to those who have no trouble, needs a quiet machine: `bin/bench verdicts`.
+        // Whether no other cause is named, and none to unaffected participants, needs a quiet machine: `bin/bench verdicts`.
         const isRight = played.every(({ told, verdicts }) => told.includes(cause) && verdicts.length > 0);
         return isRight ? [] : [[cause, played]];
       }),

@@ -96,7 +96,7 @@ describe("an account with one-time codes", () => {
     const whole = await confirm(half.key, code());
     expect(whole.body).toMatchObject({ secondFactor: null, user: { email } });
     expect((await server.call("GET", "/v1/projects", { key: String(whole.body.accessToken) })).status).toBe(200);
-    // What was seen of the session before it was worth something stays worth nothing.
+    // A token of the session from before the second factor gives no access afterwards either.
     expect(outcome(await server.call("GET", "/v1/projects", { key: half.key }))).toBe("401 SVC_TOKEN_REVOKED");
     const refresh = (cookie: string) => server.call("POST", "/v1/auth/refresh", { headers: { cookie } });
     expect((await refresh(half.cookie)).status).toBe(401);
@@ -118,7 +118,7 @@ describe("an account with one-time codes", () => {
     });
     const second = await login(email);
     expect(outcome(await confirm(second.key, code))).toBe("400 SVC_SECOND_FACTOR_INVALID");
-    // Nobody else's codes count.
+    // Recovery codes of another account are not accepted.
     const stranger = await withCodes();
     expect(outcome(await confirm(second.key, stranger.recoveryCodes[0] ?? ""))).toBe("400 SVC_SECOND_FACTOR_INVALID");
     const replaced = await server.call("POST", "/v1/auth/factors/recovery-codes", {

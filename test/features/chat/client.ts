@@ -71,7 +71,7 @@ export class ChatClient {
     return this.frame((frame) => frame.id === id);
   }
 
-  /** Everything the server sent before its answer to this has arrived. */
+  /** Resolves when everything that the server sent before its answer has arrived. */
   async settled(): Promise<void> {
     await this.ask("ping");
   }
@@ -90,7 +90,7 @@ export class ChatClient {
     this.#socket.close(code);
     await this.closed();
   }
-  /** As a broken network does: no closing handshake. */
+  /** Ends the connection without a closing handshake, like a broken network. */
   drop(): void {
     (this.#socket as WebSocket & { terminate(): void }).terminate();
   }

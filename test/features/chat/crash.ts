@@ -90,7 +90,7 @@ export async function crashRounds(
     await child.kill();
     await disturbed;
     await Promise.all(clients.map((client) => client.closed()));
-    // What had arrived before the end was acknowledged.
+    // Messages that arrived before the end were acknowledged.
     pumpAll();
     unanswered = [...sent].filter((id) => !acknowledged.has(id));
   }

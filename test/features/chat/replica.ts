@@ -3,7 +3,7 @@ import type { Body } from "./world.ts";
 
 export type State = { conversation: Body; messages: Map<string, Body>; members: Map<string, Body> };
 
-/** What a client does with events: what an SDK does, in its shortest form. Every event states its result. */
+/** Applies an event like an SDK, in its shortest form: every event contains the resulting state. */
 export function apply(state: State, event: Body): void {
   const change = (id: string, fields: Body) => {
     const known = state.messages.get(id);

@@ -104,7 +104,7 @@ test("a socket that opens during a ring receives it, and the caller can cancel i
   expect(cancelled.body).toMatchObject({ status: "CANCELLED", members: [{ userId: "bob", status: "MISSED" }] });
   expect(seen(late, "call.ring_updated")).toHaveLength(1);
   expect(await callTexts(id)).toEqual(["Missed call from ada"]);
-  // Nothing is left that could run out.
+  // No timer of the ring is left.
   await pass(400_000);
   expect(await callTexts(id)).toHaveLength(1);
 });

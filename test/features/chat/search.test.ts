@@ -151,7 +151,7 @@ test("[contract 1] limit and cursor return every match once, and invalid ones ar
     seen.push(...(body as unknown as { text: string }[]).map(({ text }) => text));
     path = /^<([^>]+)>; rel="next"$/.exec(headers.get("link") ?? "")?.[1] ?? null;
     pages += 1;
-    // What arrives meanwhile is newer than the cursor.
+    // Messages that arrive meanwhile are newer than the cursor.
     await room.send(`odd later ${pages}`);
   }
   expect(pages).toBe(3);

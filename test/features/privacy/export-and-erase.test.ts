@@ -154,7 +154,7 @@ test("[19] an erasure leaves tombstones without a gap, and nothing else, not eve
 
   const first = await server.call("DELETE", `/v1/people/${ZOE}`);
   expect(first).toMatchObject({ status: 202, body: { status: "RUNNING" } });
-  // Again while it runs: the same one.
+  // A repeated request during an erasure returns the same erasure.
   expect((await server.call("DELETE", `/v1/people/${ZOE}`)).body.id).toBe(first.body.id);
   expect(await closed).toBe(4401);
   await server.services.privacy.erasures.settled();

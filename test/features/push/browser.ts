@@ -10,7 +10,7 @@ export function newBrowser(): Browser {
   return { ecdh, auth, keys: { p256dh: ecdh.getPublicKey("base64url"), auth: auth.toString("base64url") } };
 }
 
-/** As RFC 8188 and 8291 say it, read backwards; throws for what was not meant for this browser. */
+/** Decrypts a push according to RFC 8188 and 8291; throws for one that is not for this browser. */
 export function decryptPush({ ecdh, auth }: Browser, body: Buffer): Buffer {
   const salt = body.subarray(0, 16);
   const idLength = body.readUInt8(20);

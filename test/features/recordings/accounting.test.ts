@@ -1,4 +1,4 @@
-/** What is kept of recordings beside their files: who did what, how much room and how many minutes they took. */
+/** The records about recordings besides their files: who did what, how much space and how many minutes they took. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

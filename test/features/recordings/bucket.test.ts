@@ -34,7 +34,7 @@ beforeEach(() => {
 const call = (method: string, path: string, body?: object) => server.call(method, path, { key: server.key, body });
 const { locations } = server.services.recordings;
 
-/** A recording that has ended with one file of so many bytes; nothing is in the bucket yet. */
+/** A recording that has ended, with one file of this size; the bucket is still empty. */
 async function recorded(bytes: number, identity = "ada") {
   const roomId = await server.room();
   const visitor = await server.joined(roomId, identity);
@@ -46,7 +46,7 @@ async function recorded(bytes: number, identity = "ada") {
   const recordingId = row.get(id)?.id ?? "";
   const fileId = crypto.randomUUID();
   const folder = join(server.runtime.config.DATA_DIR, "recordings", recordingId);
-  // No part of it is like another.
+  // All parts of the content differ.
   const content = new Uint8Array(Buffer.alloc(bytes, randomBytes(65_537)));
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, `${fileId}.webm`), content);

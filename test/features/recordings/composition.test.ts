@@ -10,7 +10,7 @@ import type { Recording } from "../../../src/protocol/recordings.ts";
 import { rtcServer } from "../../harness/rtc.ts";
 import { encoded, probe } from "./ffmpeg.ts";
 
-// As the default is: relative to where the server was started, which is not where ffmpeg runs.
+// The default is a path relative to the server's working directory, which is not ffmpeg's.
 const dataDir = mkdtempSync(join(tmpdir(), "stoa-composition-"));
 const server = await rtcServer({ DATA_DIR: relative(process.cwd(), dataDir) });
 afterAll(async () => {

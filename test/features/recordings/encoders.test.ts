@@ -66,7 +66,7 @@ function begin(): Stream {
 const isCrowdedOut = ({ recordingId }: Stream) =>
   hls.all().find((broadcast) => broadcast.recordingId === recordingId)?.lacksEncoder === true;
 
-/** Again, until there is room: the end of a program is heard of with the next turn of the loop, or the one after. */
+/** Retries until there is room, because the end of an ffmpeg is noticed only one or two event-loop ticks later. */
 async function publishInTheEnd(stream: Stream): Promise<void> {
   stream.publish("track");
   while (isCrowdedOut(stream)) {
@@ -81,7 +81,7 @@ test("[18] at most two encoders run for a host that restarts its track often", a
     stream.publish(`track-${n}`);
     stream.unpublish(`track-${n}`);
     expect(running().length).toBeLessThanOrEqual(4);
-    // Those that were told to end do.
+    // Encoders that were told to end have ended.
     await until(() => running().length <= 2);
     await Bun.sleep(1);
   }

@@ -1,4 +1,4 @@
-/** What a recording is worth when its server dies, or its disk is full. */
+/** The state of a recording after its server has died, or its disk was full. */
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

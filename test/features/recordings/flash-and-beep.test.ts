@@ -54,7 +54,7 @@ test("[18] flashes and beeps of a browser, whose sender reports have the time of
   packets().forEach((frame, i) => {
     const sentAt = STARTED_AT + i * PACKET_MS + PACKET_MS;
     microphone.send(frame, OPUS, sentAt + 50);
-    // Seven milliseconds after the packet: the stream's time goes on from there.
+    // The report comes seven milliseconds after the packet; the stream's time continues from there.
     if (i % 50 === 10) microphone.report(1_000 + i * 960 + 7 * 48, sentAt + 7);
   });
   await Promise.all([camera.recorder.end(), microphone.recorder.end()]);
@@ -68,7 +68,7 @@ test("[18] flashes and beeps of a browser, whose sender reports have the time of
 test("[18] audio with capture times keeps its place, also when a recording begins in the middle of it", async () => {
   for (const known of [false, true]) {
     const microphone = recordedTrack(directory, "audio");
-    // Of before the first packet that is recorded.
+    // A report from before the first recorded packet.
     if (known) microphone.report(1_000 - 480, STARTED_AT - 10);
     packets().forEach((frame, i) => {
       const sentAt = STARTED_AT + i * PACKET_MS + PACKET_MS + 4;
@@ -108,6 +108,6 @@ test("[18] a composition keeps flashes and beeps together, also where the audio 
   const size = { width: 320, height: 180, durationMs: 4_000 };
   media("ffmpeg", ...compositionCommand({ layout: "grid", ...size, files, speakers: [], captions: null, output }));
   expectMoments(flashes(output, 0), [960, 1_960, 2_960]);
-  // What keeps the mix from being too loud looks five milliseconds ahead.
+  // The limiter of the mix looks five milliseconds ahead.
   expectMoments(beeps(output, 0), [960, 1_960, 2_960], 10);
 });

@@ -2,7 +2,7 @@
 import type { VideoCodec } from "../../../web/sdk/room/peer/codecs.ts";
 import { media } from "./ffmpeg.ts";
 
-/** When both began, in milliseconds of the machine's clock: the video as it was drawn, the tone by the clock of the audio. */
+/** When both began, in milliseconds of the machine's clock: the video when it was drawn, the tone by the clock of the audio. */
 export type Made = { flashAt: number; beepAt: number };
 export type Size = { width: number; height: number };
 export type ShowOptions = { codec: VideoCodec; encodings?: RTCRtpEncodingParameters[] };
@@ -14,7 +14,7 @@ declare global {
   }
 }
 
-/** In the page: begins to flash and to sound, for nobody yet. */
+/** Runs in the page: begins to flash and to beep, before anyone receives it. */
 export async function prepareShow({ width, height }: Size): Promise<void> {
   const LASTS = 0.2;
   /** Firefox starts none on a machine without a loudspeaker, and does not say so. */
@@ -37,7 +37,7 @@ export async function prepareShow({ width, height }: Size): Promise<void> {
     tone.start();
     return destination.stream;
   };
-  // There the microphone that is not there sounds all the time, and is let through for the beeps.
+  // The fake microphone of that browser always sounds, and is let through only for the beeps.
   const asItIs = { autoGainControl: false, echoCancellation: false, noiseSuppression: false };
   const sound = hasSound ? beeping() : await navigator.mediaDevices.getUserMedia({ audio: asItIs });
   const tones: MediaStreamTrack[] | null = hasSound ? null : [];

@@ -87,7 +87,7 @@ const resolved = (playlist: string, name: string) => new URL(name, new URL(playl
 /** The path of the segments in a playlist, whose key is not that of the playlist. */
 const folderOf = (playlist: string, text: string) => resolved(playlist, /(\.\.\/\w+)\/\w+-/.exec(text)?.[1] ?? "");
 
-/** Everything that a list names, and the bytes of it in order. */
+/** Everything that a playlist names, with its bytes in order. */
 async function fetched(url: string): Promise<{ text: string; bytes: Uint8Array }> {
   const text = await (await get(url)).text();
   const names = [...text.matchAll(/URI="([^"]+\.mp4)"|^(\S+\.m4s)$/gm)].map(
@@ -155,7 +155,7 @@ describe("[18] a live stream as HLS", () => {
     expect(await (await list).text()).toContain('/video-1.0.m4s"');
     expect((await next).status).toBe(200);
     expect((await get(`${base}/video.m3u8?_HLS_msn=9`)).status).toBe(400);
-    // What nobody has announced holds no connection: the clock of this test stands still.
+    // A request for an unannounced segment is answered at once: the clock of this test stands still.
     expect((await get(`${folder}/video-999999.m4s`)).status).toBe(404);
     expect((await get(`${folder}/video-init-1.mp4`)).status).toBe(404);
     // A viewer's key opens playlists alone, and that of the segments opens no playlist.

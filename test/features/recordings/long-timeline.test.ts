@@ -32,7 +32,7 @@ const { id } = client
   .get(String(recording.id)) ?? { id: "" };
 await server.runtime.write(() => {
   const insert = client.prepare("INSERT INTO recording_events VALUES (?, ?, ?, 'speakers.changed', NULL, ?)");
-  // Of a call in which speakers change without end; between them, what is said.
+  // The timeline of a call with endless changes of speakers, and messages between them.
   for (let seq = 0; seq < EVENTS; seq++) insert.run(id, seq, seq * 100, '{"speakers":[]}');
 });
 for (let n = 0; n < MESSAGES; n++) {

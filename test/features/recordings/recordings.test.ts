@@ -33,7 +33,7 @@ const hooks = (id: string) =>
     .filter(({ body }) => body.includes(id))
     .map(({ type }) => type);
 
-/** What the node writes: a file of twelve bytes. */
+/** The file that the node writes, of twelve bytes. */
 function written(publicId: string, roomId: string, change: Partial<RecordedFile> = {}): RecordedFile {
   const recordingId = rowOf(publicId);
   const folder = join(server.runtime.config.DATA_DIR, "recordings", recordingId);
@@ -102,7 +102,7 @@ describe("[18] recordings", () => {
     ]);
     const head = await get({}, "HEAD");
     expect([head.status, head.headers.get("accept-ranges")]).toEqual([200, "bytes"]);
-    // A download that broke off goes on where it was, unless the file is another one by now.
+    // An interrupted download continues where it stopped, unless the file has changed.
     const resume = async (ifRange: string) => {
       const rest = await get({ range: "bytes=7-", "if-range": ifRange });
       return [rest.status, await rest.text()];

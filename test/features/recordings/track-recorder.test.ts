@@ -43,7 +43,7 @@ describe("a recorded track", () => {
     layer.requestKeyframe = () => {
       askedAt.push(now - STARTED_AT);
     };
-    // One keyframe alone, then nothing but pictures that need it: a publisher that nobody asks.
+    // One keyframe, followed only by frames that depend on it: a publisher that is not asked for keyframes.
     const pictures = [...OTHER_PICTURES.slice(0, 25), ...OTHER_PICTURES.slice(1, 25), ...OTHER_PICTURES.slice(1, 25)];
     const longer = [...pictures, ...OTHER_PICTURES.slice(1, 25), ...OTHER_PICTURES.slice(1, 25)];
     camera.send(OTHER_PICTURES[0] as SentFrame, H264, now);
@@ -59,7 +59,7 @@ describe("a recorded track", () => {
     expect(first).toMatchObject({ independent: true, beginsSegment: true, kind: "video" });
     expect(first?.head).not.toBeNull();
     expect(rest.every(({ head, beginsSegment }) => head === null && !beginsSegment)).toBe(true);
-    // Of a segment that should have ended, and only then.
+    // A keyframe is requested only for a segment that should have ended.
     expect(askedAt.some((at) => at > 900)).toBe(true);
     expect(askedAt.filter((at) => at > 100 && at < 900)).toEqual([]);
   });
@@ -120,7 +120,7 @@ describe("a recorded track", () => {
 
   test("keeps its capture time, however late it arrived", async () => {
     const camera = recorded("video");
-    // It needs 300 ms to get here, and reports come after a second.
+    // The packet takes 300 ms to arrive, and reports come after a second.
     const madeAt = STARTED_AT + 5_000;
     PICTURES.forEach((frame, i) => {
       camera.send(frame, VP8, madeAt + i * 40 + 300);
@@ -173,7 +173,7 @@ describe("a recorded track", () => {
     const { publication, recorder, send } = recorded("video");
     const at = (i: number) => STARTED_AT + i * 40;
     const asked: number[] = [];
-    // Keyframes are the pictures 25, 50 and 75.
+    // Keyframes are the frames 25, 50 and 75.
     PICTURES.slice(0, 80).forEach((frame, i) => {
       publication.muted = i >= 26 && i < 28;
       send(frame, VP8, at(i));

@@ -29,7 +29,7 @@ const SOURCES = {
   VP9: () => vp9(encoded("ivf", SECONDS, "-c:v", "libvpx-vp9", "-pix_fmt", "yuv420p", "-keyint_min", "25", ...FAST)),
 };
 
-/** What a recorder tells of a track of that codec. */
+/** What a recorder reports about a track of that codec. */
 function feedOf(codec: keyof typeof SOURCES, fileId: string): RecordedFeed[] {
   const frames = framesOf(codec);
   let file: WebmFile | null = null;
@@ -65,7 +65,7 @@ test.each(["VP8", "VP9"] as const)(
 
     const feed = feedOf(codec, "of-ada");
     for (const one of feed) server.node.emit({ type: "recordingFeed", roomId, recordingId, feed: one });
-    // Of two hosts one is carried, and nothing is encoded of the other.
+    // Only one of two hosts is carried, and nothing of the other is encoded.
     for (const one of feed) {
       server.node.emit({
         type: "recordingFeed",
@@ -77,7 +77,10 @@ test.each(["VP8", "VP9"] as const)(
     const file = { fileId: "of-ada" } as RecordedFile;
     server.node.emit({ type: "recordingFileEnded", roomId, recordingId, file } as MediaEvent);
     const index = `/v1/live-streams/${streamId}/hls/index.m3u8?token=${token}`;
-    /** It waits for sound, which never comes, while time passes by hand; an encoder that is not so far yet is asked again. */
+    /**
+     * The playlist waits for audio, which never comes, while the clock is advanced by hand; it is requested again until the encoder
+     * has begun.
+     */
     const opened = async (): Promise<string> => {
       let text = "";
       void get(index).then(async (response) => {

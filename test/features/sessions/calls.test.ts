@@ -11,7 +11,7 @@ await server.call("POST", `/v1/projects/${server.projectId}/webhooks`, hook);
 
 type Event = { type: string; data: Record<string, unknown>; createdAt: string };
 
-/** What the outbox holds of a room's calls, in its order. */
+/** The events of a room's calls in the outbox, in order. */
 function told(roomId: string): Event[] {
   return server.runtime.db.$client
     .query<{ body: string }, []>("SELECT body FROM webhook_events WHERE type LIKE 'call.%' ORDER BY seq")

@@ -29,7 +29,7 @@ test("[4.6] a missing data directory shows as storage that is down", async () =>
   rmSync(broken.runtime.config.DATA_DIR, { recursive: true });
   const { body } = await broken.call("GET", "/v1/diagnostics", { key });
   const storage = (body.dependencies as Dependency[]).find(({ name }) => name === "storage");
-  // Where the operator keeps the data is for the log, not for members of a project.
+  // The path of the operator's data is for the log, not for members of a project.
   expect(storage).toMatchObject({ status: "down", detail: "ENOENT" });
   expect(JSON.stringify(body)).not.toContain(broken.runtime.config.DATA_DIR);
   expect(broken.logLines.join("")).toContain(broken.runtime.config.DATA_DIR);

@@ -1,4 +1,4 @@
-/** What is measured of whole calls, seeded: every cause from the least dose that counts to the most there is. */
+/** Generated measurements of whole calls, seeded: every cause from the smallest effect that counts to the largest. */
 import type { Evidence } from "../../../src/features/sessions/calls/verdict.ts";
 import type { Quality, VerdictCause } from "../../../src/protocol/room-records.ts";
 import { qualityOf } from "../../../src/sfu/room/health.ts";
@@ -30,7 +30,7 @@ const DOSES: Record<VerdictCause, Dose> = {
   uplink_narrow: (grown, between, seconds) => {
     const isFull = between(0, 1) > 0.5;
     return {
-      // Of a full line some encoders feel nothing.
+      // Some encoders do not notice that the link is full.
       limitedByBandwidthSeconds: isFull && between(0, 1) > 0.5 ? 0 : Math.max(5.5, seconds * grown(0.03, 0.95)),
       rttMs: isFull ? grown(240, 1_000) : between(20, 190),
       uplinkWaitMs: isFull ? grown(210, 950) : between(0, 100),
@@ -108,7 +108,7 @@ export function dosedEvidence(cause: VerdictCause, dose: number, seed: number): 
   return { ...figures, qualityMs };
 }
 
-/** Noise that nobody notices. */
+/** Disturbances that no participant notices. */
 function everyday(between: Between, seconds: number): Omit<Evidence, "qualityMs"> {
   return {
     uplinkLossPercent: between(0, 2.5),

@@ -105,7 +105,7 @@ test("[observability] a request, its write, its event and its delivery are one t
   for (const { startTimeUnixNano, endTimeUnixNano } of [request, written, outbox, delivery])
     expect(BigInt(endTimeUnixNano) >= BigInt(startTimeUnixNano)).toBe(true);
   expect(credentials).toEqual(new Set(["calls"]));
-  // A refused request is traced as such, and nobody's words are in any of it.
+  // A refused request is traced as such, and no trace contains text of users.
   await fetch(`${server.url}/v1/rooms/none`, { headers: { authorization: `Bearer ${server.key}` } });
   const refused = await until(() => named("GET /v1/rooms/:id"));
   expect(refused.attributes).toContainEqual({ key: "http.response.status_code", value: { intValue: "404" } });

@@ -9,7 +9,7 @@ afterAll(() => server.close());
 test("[10] every metric of the Grafana dashboard exists", async () => {
   const { text } = await server.call("GET", "/metrics");
   const offered = new Set([...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name));
-  // Those of the process, its disk and its cluster are of a whole server: test/ops/alerts.test.ts.
+  // Metrics of the process, its disk and its cluster need a whole server: test/ops/alerts.test.ts.
   const ofProcess = /^stoa_(certificate|cluster|connections|database|descriptors|disk|event_loop|last_backup|sqlite)_/;
   expect(metricsShown().filter((name) => !offered.has(name) && !ofProcess.test(name))).toEqual([]);
 });
@@ -38,6 +38,6 @@ test("[10] connections, joins and chat are counted without delay, and unknown fi
   expect(text).toContain('stoa_chat_events_total{type="message"} 1');
   // The answer's own line is counted after it is out.
   expect(text).toContain('stoa_http_requests_total{method="POST",route="/v1/chat/conversations",status="201"} 1');
-  // No media node runs here: no packets is not zero packets.
+  // No media node runs here, and an unknown count of packets is not zero.
   expect(text).not.toMatch(/^stoa_media_packets_in_total \d/m);
 });

@@ -21,7 +21,7 @@ const DEVICE_ERRORS = ["NotReadableError", "NotFoundError", "NotAllowedError", "
 
 type Between = (least: number, most: number) => number;
 type Fault = (figures: Figures, between: Between) => void;
-/** What a fault changes, before the quality is made of it. */
+/** The figures that a fault changes, from which the quality is computed. */
 type Figures = {
   uplinkLossPercent: number;
   downlinkLossPercent: number;
@@ -98,7 +98,7 @@ export function provokedCall(cause: "none" | keyof typeof FAULTS, seed: number):
   return { transport: cause === "relayed" ? "relay" : "udp", samples };
 }
 
-/** Noise that nobody notices: a lost packet now and then, a busy second, an encoder that waits for a moment. */
+/** Disturbances that no participant notices: a lost packet now and then, a busy second, an encoder that waits for a moment. */
 function everyday(between: Between): Figures {
   return {
     uplinkLossPercent: between(0, 1.5),

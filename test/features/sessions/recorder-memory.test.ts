@@ -25,7 +25,7 @@ test("[4.6] memory holds all present connections, and a limited number of ended 
   await recorder.flush();
   expect(recorder.inMemory()).toBe(1_000 + STAYING);
 
-  // Both are written, and what is told of them later goes on in the same records.
+  // Both records are written, and later events about them are added to the same records.
   emitConnectionEvent(server, scene("stays-0"), CONNECTED);
   emitConnectionEvent(server, scene("goes-0"), { type: "started", mode: "new" });
   await recorder.flush();

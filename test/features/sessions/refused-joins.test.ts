@@ -11,7 +11,7 @@ beforeEach(async () => {
 });
 afterEach(() => server.close());
 
-/** Every error that the project is told of, and the state of the connection it belongs to. */
+/** The errors that the project sees, with the state of the connection that each belongs to. */
 async function told() {
   await server.services.rtcSessions.recorder.flush();
   const read = async (path: string) => (await server.call("GET", path, { key: server.key })).body as unknown;

@@ -151,7 +151,7 @@ test("[4.6] a token opens a limited number of records by telemetry, and one that
     expect((await report({ connectionId: `many-${i}`, type: "error" }, inside)).status).toBe(202);
   }
   expect((await records()).n - before).toBe(20);
-  // What it opened goes on; what it did not has nothing to go on.
+  // Records that it opened continue; without a record there is nothing to continue.
   await report({ connectionId: "many-0", type: "connected" }, inside);
   expect((await timeline("many-0")).events).toHaveLength(2);
 });

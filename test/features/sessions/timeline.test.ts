@@ -61,7 +61,7 @@ test("[17] the timeline of a call has joins, tracks, quality, errors and message
   expect(timeline[5]).toMatchObject({ category: "CLIENT_ERROR", code: "NotReadableError" });
   expect(timeline[6]).toMatchObject({ reason: "left" });
 
-  // By session the same, without anybody's words.
+  // With a session the timeline is the same, without texts of users.
   const bySession = await read<Entry[]>(
     `/v1/projects/${server.projectId}/calls/${call?.id}/timeline?environment=DEVELOPMENT`,
     session.token,

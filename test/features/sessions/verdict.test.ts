@@ -110,7 +110,7 @@ test("[17] queueing in the upload means a full link, even if the encoder does no
   expect(verdictOf({ ...HEALTHY, rttMs: 600, uplinkWaitMs: 560 }).cause).toBe("uplink_narrow");
   expect(verdictOf({ ...HEALTHY, rttMs: 760, uplinkWaitMs: 720, uplinkLossPercent: 4 }).cause).toBe("uplink_narrow");
   expect(verdictOf({ ...HEALTHY, rttMs: 900, uplinkWaitMs: 210 }).cause).toBe("high_rtt");
-  // It was well for most of the time: what counts is how it was while packets were lost.
+  // The link was good for most of the time; what counts is its state while packets were lost.
   const losing = { ...HEALTHY, uplinkLossPercent: 5, uplinkWaitMs: 20 };
   expect(verdictOf({ ...losing, waitWhileLosingMs: 700 })).toMatchObject({
     cause: "uplink_narrow",

@@ -64,7 +64,7 @@ test("[17] stalled media and an overloaded server are found as causes", async ()
   expect((await verdictOf(busy.roomId, "lou"))?.cause).toBe("server_overload");
   await serverBusy(5);
 
-  // What it says of itself with what it has measured is newer than its last report, and comes when that no longer does.
+  // A node's load comes with each measurement: it is newer than the last heartbeat, and arrives even when heartbeats do not.
   const starved = await measured("sue");
   for (let n = 0; n < 2; n++) {
     clock.advance(5_000);
@@ -175,7 +175,7 @@ test("[17] calls are listed with their worst verdict and filtered by it and by d
 
 type Measured = Awaited<ReturnType<typeof measured>>;
 
-/** What a media node reports of a client that is gone, until the resume window is over. */
+/** What a media node reports about a client that is gone, until the resume window is over. */
 function silence({ subject }: Measured): void {
   clock.advance(5_000);
   node.emit({ ...subject, type: "mediaStalled" });

@@ -112,7 +112,7 @@ export function s3TestServer(credentials: S3Credentials, now: () => number = Dat
       if (!part || etagOf(part) !== etag?.replaceAll("&quot;", '"')) return failure(400, "InvalidPart");
       joined.push(part);
     }
-    // As the real one has it: all but the last are of 5 MiB or more.
+    // Like the real service: all parts but the last have at least 5 MiB.
     if (joined.slice(0, -1).some(({ length }) => length < 5 * 1024 * 1024)) return failure(400, "EntityTooSmall");
     objects.set(key, { bytes: new Uint8Array(Buffer.concat(joined)), type: "video/webm" });
     uploads.delete(uploadId);
@@ -166,7 +166,7 @@ export function refusal(
   const scope = `${date.slice(0, 8)}/${credentials.region}/s3/aws4_request`;
   if (credential !== `${credentials.accessKeyId}/${scope}`) return "InvalidAccessKeyId";
   if (!signedHeaders.split(";").includes("host")) return "AccessDenied";
-  // What is meant for the bucket itself must be signed, or an address for an upload could copy another's object.
+  // Headers for the bucket itself must be signed, or an upload address could copy another's object.
   for (const name of request.headers.keys()) {
     if (name.startsWith("x-amz-") && !signedHeaders.split(";").includes(name)) return "AccessDenied";
   }

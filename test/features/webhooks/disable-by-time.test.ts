@@ -31,7 +31,7 @@ test("[contract 16] an hour of failures disables an endpoint, a second less does
   server.clock.advance(3_599_000);
   await runDue();
   expect((await webhook()).status).toBe("ACTIVE");
-  // After one success, the next failures have an hour of their own.
+  // After a success, the next failures have an hour of their own.
   receiver.reply = ok;
   await announce("through");
   await runDue();

@@ -110,7 +110,7 @@ test("after a restart a running agent may reconnect, and is replaced when it doe
       { job: { id: jobId }, state: "running", worker: null },
     ]);
   };
-  // It comes back, and so does its worker, which says that it still has the job.
+  // The agent comes back, and so does its worker, which reports that it still has the job.
   const agent = await server.joined(roomId, "named-agent", { mint: { kind: "agent" } });
   restarts();
   worker.say({ case: "migrateJob", value: new MigrateJobRequest({ jobIds: [jobId, "another"] }) });

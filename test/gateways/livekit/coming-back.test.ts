@@ -8,7 +8,7 @@ import { type StageBeside, stageBeside, WAIT_MS } from "./harness/stage.ts";
 
 declare global {
   interface Window {
-    /** Nothing reaches the server from here, and what is open is closed. */
+    /** Nothing from here reaches the server any more, and open connections are closed. */
     cut(): void;
     mend(): void;
   }
@@ -74,7 +74,7 @@ async function meet(room: string): Promise<readonly [Page, Page]> {
   return [ann, ben];
 }
 
-/** What was shown and what happened until now is not counted any more. */
+/** From here on, earlier frames and events do not count. */
 const forget = (page: Page) =>
   page.evaluate(() => {
     for (const element of document.querySelectorAll("video")) element.id = "";

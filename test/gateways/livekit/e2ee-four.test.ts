@@ -50,7 +50,7 @@ const install = (page: Scripted) =>
   page.evaluate(() => (window as unknown as Keys).keyProvider.setKey(null, "second", 1), undefined);
 const activate = (page: Scripted) =>
   page.evaluate(() => (window as unknown as Keys).keyProvider.activate(null, 1), undefined);
-/** What livekit-client's provider does with a key, which has no method for the key's index. */
+/** Sets a key like livekit-client's provider, which has no method that takes the key's index. */
 const changeLivekit = (page: Scripted) =>
   page.evaluate(async () => {
     const { createKeyMaterialFromString } = window.LivekitClient;
@@ -81,7 +81,7 @@ test(
     await Promise.all(others("liv").map((other) => hears(liv, other)));
     await Promise.all([ada, ben, fox].map((page) => receivesAudio(page, WAIT_MS)));
 
-    // Someone with the former key whom the server goes on sending everything.
+    // Someone with the former key, to whom the server still sends everything.
     const { endpoint, token } = await stage.stoa.rtcTokens.mint(id, { participantIdentity: "eve" });
     const eve = await join(endpoint, token, { encryption: { passphrase: "first" } });
     const decoded: { identity: string; atMs: number }[] = [];

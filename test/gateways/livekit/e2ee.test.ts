@@ -30,7 +30,7 @@ test(
     await got(ben, "ann t sealed");
     expect(await ben.evaluate(() => window.livekit.remoteParticipants.get("ann").isEncrypted)).toBe(true);
 
-    // It was sent all of it, and could read none.
+    // The participant was sent everything, and could decrypt nothing.
     await eve.waitForFunction(
       async () => {
         const [publication] = [...window.livekit.remoteParticipants.get("ann").videoTrackPublications.values()];

@@ -17,7 +17,7 @@ const CREDENTIALS = {
   region: "us-east-1",
   bucket: "films",
 };
-/** So small that a busy machine composes it in time. */
+/** A size so small that a busy machine composes it in time. */
 const SMALL = { width: 320, height: 180, framerate: 10 };
 
 // biome-ignore lint/suspicious/noExplicitAny: the classes of a stock package
@@ -93,7 +93,7 @@ test("a room is composed into a file with the video and the sound of all, also o
   process.kill(processWith("lost.m3u8"), "SIGKILL");
   await egress.stopEgress(egressId);
   const info = await ended(egressId);
-  // The lost output does not end the others, and is told.
+  // The failed output does not end the others, and is reported.
   expect([info.status, info.error]).toEqual([3, "ended with SIGKILL"]);
   expect(await isRecorded()).toBe(false);
   const [made] = info.fileResults;

@@ -24,7 +24,7 @@ async function recordsOf({ stoa }: StageBeside) {
   return records;
 }
 
-/** By what each peer connection of this page reaches the server. */
+/** The protocol by which each peer connection of this page reaches the server. */
 const protocolsOf = (page: Page) =>
   page.evaluate(async () => {
     const { publisher, subscriber } = window.livekit.engine.pcManager;

@@ -23,7 +23,7 @@ test("tracks that Firefox offers with other ids, on sections with port 0, are ma
     ["0", camera.trackId],
     ["1", screen.trackId],
   ]);
-  // Whatever is offered beyond what was announced publishes nothing, and neither does what was rejected.
+  // Sections beyond the announced tracks publish nothing, and neither do rejected ones.
   expect(placed(first + section("1", "{another}") + section("2", "{third}"))).toHaveLength(2);
   expect(placed(section("0", "{other}", "", 0))).toEqual([]);
 

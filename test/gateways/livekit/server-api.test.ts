@@ -231,7 +231,7 @@ test("a reconnecting socket resumes its participant, and one that cannot is told
   const other = await RawClient.open(stage.wsUrl, stranger, `&reconnect=1&sid=${participant?.sid}`);
   expect(await other.hears("leave")).toMatchObject({ canReconnect: true, reason: DisconnectReason.STATE_MISMATCH });
   expect(back.closed).toBeNull();
-  // Its record, which is written a little later, names the SDK and its version.
+  // The record is written a little later, and names the SDK with its version.
   const sdks = async () => (await stage.stoa.connections.list()).map(({ sdk }) => sdk);
   while (!(await sdks()).includes("livekit-go/2.4.0")) await Bun.sleep(20);
   back.close();

@@ -93,7 +93,7 @@ const FINDS_NOTHING = new Set([
   "stopEgress",
 ]);
 
-/** Those that need a room and a participant come before those that end them. */
+/** Methods that need a room and a participant come before those that end them. */
 const LAST = ["mutePublishedTrack", "deleteDispatch", "removeParticipant", "deleteRoom"];
 
 async function outcome(client: Client, method: string, args: unknown[]): Promise<string> {

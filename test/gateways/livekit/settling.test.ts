@@ -59,7 +59,7 @@ async function enter(token: string, sdk = "js") {
       }),
     others: () => (heard[0]?.case === "join" ? heard[0].value.otherParticipants.map((one) => one.identity) : []),
     count: (name: string) => heard.filter((one) => one.case === name).length,
-    /** What is on the sections of its last answer. */
+    /** The tracks on the sections of its last answer. */
     placedMids: () => {
       const last = heard.findLast((one) => one.case === "answer");
       return last?.case === "answer" ? Object.keys(last.value.midToTrackId) : [];
@@ -89,7 +89,7 @@ test("a rejoining browser client learns of new participants only when it can emi
   const token = await wasThere("anew");
   await speaks(roomId, "ben");
   const ann = await enter(token);
-  // Who was there is in its welcome, and heard at once.
+  // Participants who were already there are in the join response, and announced at once.
   expect(ann.others()).toEqual(["ben"]);
   await ann.offers();
   expect(ann.placedMids()).toEqual(["0"]);

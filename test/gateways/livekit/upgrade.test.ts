@@ -103,7 +103,7 @@ test(
       expect(await Promise.all([sidOf(ann), sidOf(ben)])).toEqual(sids);
     }
 
-    // The session goes on as if nothing had happened: mutes, tracks and participants are known to all.
+    // The session continues as if nothing had happened: mutes, tracks and participants are known to all.
     await ann.evaluate(() => window.livekit.localParticipant.setMicrophoneEnabled(false));
     await happened(ben, "muted ann microphone");
     await ben.evaluate(async () => {

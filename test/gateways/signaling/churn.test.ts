@@ -78,7 +78,7 @@ async function weighWorker(): Promise<Weight> {
   return weight;
 }
 
-/** What is held, by whom: how much of the machine's memory the allocators keep for later says little of that. */
+/** What is held, by owner. The process's total memory says little, because allocators keep memory for later. */
 type Footprint = {
   objects: number;
   heapMb: number;
@@ -113,7 +113,7 @@ async function footprint(): Promise<Footprint> {
 
 const FIELDS = ["objects", "heapMb", "workerObjects", "workerHeapMb", "nativeMb", "libcMb", "rssMb"] as const;
 
-/** What there is more of than chance explains. */
+/** What has grown by more than chance explains. */
 function grown(before: Footprint, after: Footprint): string[] {
   const bound = (field: (typeof FIELDS)[number]) =>
     field === "libcMb" ? before.libcMb + LIBC_SLACK_MB : before[field] * (field === "rssMb" ? RSS_SLACK : SLACK);
@@ -148,7 +148,7 @@ test(`[4] ${ROUNDS} joins and leaves: memory and descriptors are back`, async ()
     batches.push(await footprint());
   } while (batches.length < MOST_BATCHES && grown(before, batches.at(-1) ?? before).length > 0);
   console.log(JSON.stringify({ warm, batches }));
-  // What is compiled, cached or kept for later goes up and stays there, or peaks; a leak raises the least of a batch too.
+  // Compiled code, caches and memory kept for later grow and stay, or peak; a leak also raises the minimum of each batch.
   const halves = [batches.slice(0, MOST_BATCHES / 2), batches.slice(MOST_BATCHES / 2)] as const;
   if (batches.length === MOST_BATCHES) expect(grown(leastOf(halves[0]), leastOf(halves[1]))).toEqual([]);
   expect((batches.at(-1) ?? before).descriptors).toBeLessThanOrEqual(before.descriptors + 5);

@@ -2,7 +2,7 @@ import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
 import type { MediaNode } from "../../../src/protocol/media-node.ts";
 import { type RtcServer, rtcServer, settled, until } from "../../harness/rtc.ts";
 
-// Nothing here waits for time; a busy machine may take its own.
+// No test here waits for time, so a busy machine may take longer.
 setDefaultTimeout(120_000);
 
 let server: RtcServer;

@@ -164,7 +164,7 @@ describe("[15] one identity, one participant", () => {
     clock.advance(60_000);
     expect(watcher.of("participant.left")).toEqual([]);
     expect(watcher.of("participant.joined")).toHaveLength(1);
-    // The truth about packets is told all the same.
+    // Events about packets are still sent.
     expect(watcher.of("track.unpublished")).toHaveLength(1);
     expect(node.peers().filter((peer) => peer.roomId === roomId)).toHaveLength(2);
   });
@@ -217,7 +217,7 @@ test("[signaling] a client that disconnects before its join is complete starts n
   const { body: room } = await server.call("POST", "/v1/rooms", { key, body: { name: "strict", record: true } });
   const caller = await server.services.rtcTokens.verify((await server.mint(String(room.id), "twice")).token);
   const client = { ipAddress: "10.0.0.7", userAgent: null, sdk: null, openedAt: clock.now() };
-  // It is there when the room is placed, and gone when the media node has added it.
+  // The participant is there when the room is placed, and gone when the media node has added it.
   let asked = 0;
   const isGone = () => asked++ > 0;
   const { join } = server.services.signaling.core;

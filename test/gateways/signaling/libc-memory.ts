@@ -1,4 +1,4 @@
-/** What native code has allocated from the C library and not given back, by all threads. */
+/** The memory that native code has allocated from the C library and not released, over all threads. */
 import { CString, dlopen, type Pointer } from "bun:ffi";
 
 /** 0 where the C library does not tell. */

@@ -31,7 +31,7 @@ test("a moved participant gets a token of the other room, and takes its name, at
     participant: { identity: "ada", name: "Ada L.", attributes: { team: "red" }, metadata: "m" },
     permissions: { publish: true, publishData: false },
   });
-  // It is in both rooms until it leaves the first one, whose participants learn why.
+  // The participant is in both rooms until it leaves the first one, whose participants learn why.
   expect(bob.of("participant.left")).toEqual([]);
   await ada.ask("room.leave");
   expect(bob.of("participant.left")).toMatchObject([{ identity: "ada", reason: "moved" }]);

@@ -43,7 +43,7 @@ test("raised hands have the server's time in one order for all, and are lowered 
   clock.advance(1_000);
   await raise(bob);
   expect(hands(host).at(-1)).toBe(`bob ${first}`);
-  // Who comes later sees them.
+  // Participants who join later see them.
   const late = await server.joined(roomId, "late", GUEST);
   const listed = late.ack.participants as { identity: string; attributes: Record<string, string> }[];
   expect(Object.fromEntries(listed.map(({ identity, attributes }) => [identity, attributes["stoa.hand"]]))).toEqual({
@@ -79,7 +79,7 @@ test("a host changes the state of the room for everyone, and those who come late
   expect((await call("GET", `/v1/rooms/${roomId}`)).body).toMatchObject({ captions: true, locked: false });
   const seventeen = Array.from({ length: 17 }, (_, n) => `p${n}`);
   expect((await host.ask("room.update", { spotlight: seventeen })).type).toBe("error");
-  // The backend changes it too, and a locked room lets nobody in but hosts, the admitted, and those who are in it.
+  // The backend changes the state too, and a locked room admits only hosts, admitted participants, and those who are already in it.
   await call("PATCH", `/v1/rooms/${roomId}`, { locked: true, metadata: "m" });
   expect(ada.of("room.state").at(-1)?.state).toMatchObject({ locked: true, captions: true });
   const { client, answer } = await knocks(roomId, "eve");
@@ -102,7 +102,7 @@ test("a participant in the lobby receives nothing of the room until a host admit
   ]);
   const second = await server.joined(roomId, "second", HOST);
   expect(second.ack.lobby).toMatchObject([{ identity: "ada" }]);
-  // No list, no media, no data, and no change of anything.
+  // The waiting participant gets no list, no media, no data and no changes.
   await host.ask("data.send", { payload: "secret" });
   expect((await ada.ask("data.send", { payload: "x" })).code).toBe("NOT_IN_ROOM");
   expect((await ada.ask("lobby.admit", { identity: "ada" })).code).toBe("NOT_IN_ROOM");

@@ -32,7 +32,7 @@ async function apart() {
   const linkOf = (one: typeof eu, two: typeof eu) => one.linkIds.find((id) => two.linkIds.includes(id)) ?? "";
   const says = ({ node }: typeof eu, linkId: string, state: "silent" | "down") =>
     node.emit({ type: "linkChanged", linkId, state, rttMs: null });
-  /** Those who were told to join again. */
+  /** The participants who were told to join again. */
   const moved = async () => {
     await settled();
     const all = { ada, ben, cyd };
@@ -135,7 +135,7 @@ test.each([
     measured(us, "dan", false);
   }
   expect(ben.of("quality.explained")).toMatchObject([{ cause: "server_link", sentence: told.sentence }]);
-  // Nothing is lost in the other direction, and who gets nothing from there is not affected.
+  // Nothing is lost in the other direction, and a participant who gets nothing over the link is not affected.
   expect([ada, dan].flatMap(({ of }) => of("quality.explained"))).toEqual([]);
 });
 
@@ -175,7 +175,7 @@ test("participants whom a node reports after a restart are removed from it if th
   const found = await us.node.room({ roomId });
   const reported = (found?.participants ?? []).map((one) => ({ ...one, record: records.get(one.participantId) }));
   const [danId, eveId] = [dan, eve].map(({ ack }) => String(ack.sessionId));
-  // As after a restart: Dan is expected back, Eve has joined again elsewhere meanwhile.
+  // The state after a restart: Dan is expected to return, and Eve has joined elsewhere meanwhile.
   for (const client of [dan, eve]) await client.ask("room.leave");
   const again = await server.joined(roomId, "eve", { mint: { region: "eu" } });
   for (const session of server.services.signaling.core.registry.sessions())

@@ -68,7 +68,7 @@ describe("[11] values out of range stop the start", () => {
     ["USAGE_ENFORCE_LIMIT", "maybe", '"maybe" (environment): must be true or false.'],
     ["REGISTRATION", "opened", '"opened" (environment): must be one of first-user, open, closed.'],
     ["TRUSTED_PROXIES", "10.0.0.0/33", "(environment): must be a list of IP addresses or CIDR ranges"],
-    // What the API would refuse when the node registers.
+    // A region that the API would refuse when the node registers.
     ["SFU_REGION", "r".repeat(65), "(environment): must be 1 to 64 characters of"],
     ["SFU_NODE_NAME", "metrics", "(environment): must be 1 to 128 characters of"],
     ["PUBLIC_URL", "https://example.com/stoa", "(environment): must be an http or https address without a path"],

@@ -72,7 +72,7 @@ const failure = (work: () => unknown): string => {
   }
 };
 
-/** As an earlier version made it. */
+/** A database as an earlier version made it. */
 function withoutChecksums(): void {
   const client = new Database(path, { create: true });
   client.run("PRAGMA journal_mode = WAL");

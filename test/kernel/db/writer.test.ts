@@ -86,7 +86,9 @@ test("[17] units of work that exceed the time limit of one commit are spread ove
   await writer.drain();
 });
 
-/** How many of `units`, of a millisecond each, each commit took while everything else took `othersMs` in every turn of the loop. */
+/**
+ * How many of `units`, which take a millisecond each, every commit took, while other work took `othersMs` in every event-loop tick.
+ */
 async function takenByCommits(units: number, othersMs: number): Promise<number[]> {
   const taken: number[] = [];
   let isOver = false;
@@ -272,7 +274,7 @@ test("drain waits for all submitted units", async () => {
   await writer.drain();
 });
 
-/** As a log in another database would do it, but for the log. */
+/** A writer with a commit log, as with a log in another database. */
 function writerWithLog(records: number[]): Writer {
   let units = 0;
   const logged: LoggedCommits = {

@@ -22,7 +22,7 @@ function objectsIn(value: unknown): Json[] {
 const ringsCaller = ({ callerId, members }: Json) =>
   callerId !== undefined && Array.isArray(members) && members.some(({ userId }) => userId === callerId);
 
-/** What cannot be true of one and the same record. */
+/** Combinations of fields that cannot be true of one record. */
 function contradictions(example: unknown): string[] {
   return objectsIn(example).flatMap((record) => {
     const { startedAt, endedAt, durationMs } = record;

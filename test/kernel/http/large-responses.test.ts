@@ -15,7 +15,7 @@ test("[8] of many responses of a megabyte two begin per event-loop tick, in the 
     else begun.push(n);
   }
   expect(begun).toEqual([0, 1]);
-  // What is small waits for nobody.
+  // A small response never waits.
   expect(begins(1_000, READER)).toBeNull();
   for (let so = 4; so <= 9; so += 2) {
     expect(turns).toHaveLength(1);
@@ -28,7 +28,7 @@ test("[8] of many responses of a megabyte two begin per event-loop tick, in the 
   await Promise.resolve();
   await Promise.resolve();
   expect(begun).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
-  // Nobody has asked since: nothing is left to do.
+  // No request has come since, so there is nothing left to do.
   turns.shift()?.();
   expect(turns).toHaveLength(0);
   expect(begins(MEBIBYTE, READER)).toBeNull();
@@ -65,7 +65,7 @@ test("[17] a client that disconnects while it waits leaves the queue, and the ne
   turns.shift()?.();
   await Promise.resolve();
   expect(isServed).toBe(true);
-  // Who has gone before their turn to wait does not begin to.
+  // A response whose client has gone does not begin.
   expect(begins(MEBIBYTE, READER)).toBeNull();
   expect(begins(MEBIBYTE, READER)).toBeInstanceOf(Promise);
   expect(begins(MEBIBYTE, hasty)).toBeNull();

@@ -167,7 +167,7 @@ test("[17] the unread body of a refused request is released with its response, f
       Bun.gc(true);
       const before = largeBlocksMiB();
       const asking = Array.from({ length: 20 }, () => rawRequest(app.server?.port ?? 0, method, BODY));
-      // They begin once most of what they bring has been read.
+      // The requests begin once most of their bodies has been read.
       while (largeBlocksMiB() < before + 10) await Bun.sleep(10);
       while (waited < 20) await Bun.sleep(10);
       for (const begin of arrived.splice(0)) begin();
@@ -233,7 +233,7 @@ function rawRequest(port: number, method: string, body: Buffer): Promise<string>
 
 type Dump = { mimallocDump: { heaps: { pages: { block_size: number; used: number }[] }[] } };
 
-/** What the runtime holds in blocks of a quarter of a mebibyte and more. */
+/** The memory that the runtime holds in blocks of at least a quarter of a mebibyte. */
 function largeBlocksMiB(): number {
   const { mimallocDump } = (heapStats as unknown as (options: { dump: true }) => Dump)({ dump: true });
   const pages = mimallocDump.heaps.flatMap((heap) => heap.pages).filter((page) => page.block_size >= 262_144);

@@ -67,7 +67,7 @@ test("[17] memory that stays in use triggers a few full collections, and then no
   const collections = state.collections;
   expect(collections).toBeLessThan(16);
   expect(at(60)).toBe(collections);
-  // Less is in use again.
+  // Less memory is in use again.
   state.inUse = 40;
   expect(at(70)).toBe(collections + 1);
   expect(at(46)).toBe(collections + 2);
@@ -92,7 +92,7 @@ test("[17] old garbage of a burst of commits is collected once the server is idl
   Bun.gc(true);
   const withAll = heapSize();
   held.length = 0;
-  // It is old: a young collection does not free it.
+  // The object is old, so a young collection does not free it.
   Bun.gc(false);
   expect(heapSize()).toBeGreaterThan(withAll - 4 * MIB);
   clock.advance(15_000);

@@ -71,7 +71,7 @@ test("[22] a push for many clients is kept in memory once", () => {
   const before = heapStats();
   for (let n = 0; n < 64; n++) {
     const body = JSON.stringify({ type: "data", payload: `${n}`.padEnd(8_000, "x") });
-    // As a socket does, which sends bytes.
+    // Converts to bytes, like a socket that sends.
     for (const ring of rings) Buffer.from(ring.add(body));
   }
   Bun.gc(true);

@@ -74,7 +74,7 @@ test("[22] a server whose domain does not resolve reports it and makes no order 
   const asked = async () => JSON.stringify(await (await fetch(`${url}/readyz`)).json());
   while (!(await asked()).includes("cannot be resolved")) await Bun.sleep(50);
   expect(await asked()).toContain("stoa.nowhere.invalid cannot be resolved");
-  // Neither an account nor an attempt.
+  // Neither an account nor an attempt was made.
   expect(existsSync(join(dataDir, "acme"))).toBe(false);
 }, 60_000);
 

@@ -12,7 +12,7 @@ export type Pebble = {
   caFile: string;
   /** The root of the certificates that it signs. */
   root(): Promise<string>;
-  /** It is gone; `start` brings it back under the same address, with nothing remembered. */
+  /** Ends the authority; `start` runs it again at the same address, without any memory of earlier requests. */
   stop(): Promise<void>;
   start(): Promise<void>;
   close(): Promise<void>;
@@ -22,9 +22,9 @@ type Options = {
   tlsPort: number;
   httpPort: number;
   externalKey?: { id: string; hmac: string };
-  /** What every name resolves to. */
+  /** The address to which every name resolves. */
   address?: string;
-  /** Where it listens. */
+  /** The address at which it listens. */
   at?: string;
   /** The lifetime of its certificates. */
   lifetimeSeconds?: number;

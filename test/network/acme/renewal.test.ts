@@ -178,7 +178,7 @@ test("a renewal time is chosen once within the window that the authority suggest
   const nextAt = () => renewal.status.nextAt ?? 0;
   await until(() => nextAt() >= window[0] && nextAt() <= window[1]);
   const chosen = nextAt();
-  // Of which certificate is meant: the key that signed it, and its number (RFC 9773 §4.1).
+  // The identifier of the certificate: the key that signed it, and its number (RFC 9773 §4.1).
   expect(asked[0]).toMatch(/^\/renewal\/[\w-]+\.[\w-]+$/);
   const asks = async (times: number) => {
     while (asked.length < times) {
@@ -225,7 +225,7 @@ test("an unreachable authority is retried with growing delays, also after a rest
   expect(renewal.certificate?.key && lines.join("").includes(renewal.certificate.key)).toBe(false);
 
   await pebble.start();
-  // It has forgotten the account, too: the attempt that finds out makes the next one register.
+  // The authority has forgotten the account too: the attempt that finds this out makes the next one register.
   for (;;) {
     const attempt = keeper();
     const before = attempt.status.nextAt;
@@ -260,7 +260,7 @@ test("no certificate is ordered when no challenge can be answered", async () => 
   afterwards(renewal.start());
   await until(() => renewal.status.problem !== null);
   expect(renewal.status.problem).toBe(unable);
-  // Not even an account.
+  // No account was made either.
   expect(existsSync(join(dataDir, "acme", "account.json"))).toBe(false);
 });
 

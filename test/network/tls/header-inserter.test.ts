@@ -4,7 +4,7 @@ import { cutEvery, pass } from "./pass.ts";
 
 const MARK = "x-mark: 1\r\n";
 
-/** What goes on of these bytes, in pieces of so many at a time. */
+/** The bytes that are forwarded when the input arrives in pieces of this size. */
 function read(given: string, pieceBytes = given.length): { text: string; refusal: RefusalStatus | null } {
   const { text, marks } = pass(MARK, cutEvery(given, pieceBytes));
   return { text, refusal: marks.refusal };
@@ -53,7 +53,7 @@ for (const [name, [given, marked]] of Object.entries(conversations)) {
 const chunkedPost = (body: string) => post("transfer-encoding: chunked\r\n", body);
 const long = (bytes: number) => "a".repeat(bytes);
 
-/** What two parsers could read in two ways. */
+/** Requests that two parsers could interpret differently. */
 const refused: Record<string, string> = {
   "a negative chunk": chunkedPost(`-6\r\n${get}`),
   "a negative chunk that leads to where it began": chunkedPost("5\r\nhello\r\n-4\r\n"),
@@ -108,7 +108,7 @@ for (const [name, given] of Object.entries(refused)) {
     for (const pieceBytes of [given.length, 1, 2, 3, 7, 16, 64]) {
       const { text, refusal } = read(get + given + get, pieceBytes);
       expect(refusal).toBe(400);
-      // Of the request itself at most what came before the part that is refused.
+      // At most the bytes before the refused part are forwarded.
       expect(text).toStartWith(markedGet);
       expect(markedGet + given.replace("\r\n", `\r\n${MARK}`)).toStartWith(text);
     }

@@ -15,11 +15,11 @@ type ParserClass = { new (): Parser } & Record<
 /** The module has no types. */
 const { HTTPParser } = (await import("node:_http_common" as string)) as { HTTPParser: ParserClass };
 
-/** What it makes of these bytes, up to the first that it refuses. */
+/** The requests that llhttp finds in these bytes, up to the first that it refuses. */
 export function readByLlhttp(data: Buffer): ReadByLlhttp {
   const requests: ReadRequest[] = [];
   const parser = new HTTPParser();
-  // Where the next request begins is told even if the last one is of HTTP/1.0, which ends the connection.
+  // The start of the next request is found even if the last one is of HTTP/1.0, which ends the connection.
   parser.initialize(HTTPParser.REQUEST, {}, 64 * 1_024, HTTPParser.kLenientKeepAlive);
   // Once a request had trailers, the headers of those behind it are told apart from their end, as in Node's own server.
   let flushed: { fields: string[]; url: string } = { fields: [], url: "" };

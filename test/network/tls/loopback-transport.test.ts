@@ -51,7 +51,7 @@ test("a request hidden from the TLS thread has no client address and is refused"
   const { loopback } = stage;
   if (!loopback) return;
   const hidden = "GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
-  // The edge looks for no more requests behind one for a socket; this server makes none of it, and goes on reading.
+  // The TLS thread looks for no more requests after an upgrade request; this server rejects the upgrade and reads on.
   const socket = "GET / HTTP/1.1\r\nhost: localhost\r\nupgrade: websocket\r\n\r\n";
   const answer = await answered(socket + hidden, (text) => count(text, "HTTP/1.1") === 2);
   expect(count(answer, carriedFor)).toBe(1);
@@ -107,7 +107,7 @@ test("when the loopback transport's queue overflows, all clients are served with
     while (sockets.length < many) sockets.push(...(await Promise.all(Array.from({ length: 50 }, () => crowded.tls()))));
     const answers = sockets.map((socket) => new Promise((resolve) => socket.once("data", resolve)));
     for (const socket of sockets) socket.write("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
-    // The server's thread stands still and accepts nothing, while the TLS thread goes on.
+    // The server's thread is blocked and accepts nothing, while the TLS thread continues.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300);
     for (const answer of answers) expect(String(await answer)).toContain('"carried":"127.0.0.1"');
     for (const socket of sockets) socket.destroy();

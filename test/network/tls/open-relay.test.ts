@@ -28,10 +28,10 @@ afterEach(async () => {
   await stage.close();
 });
 
-/** What the doctor finds at a relay that goes to these, over its own credentials and TLS. */
+/** The doctor's result for a relay that reaches these addresses, over its own credentials and TLS. */
 async function turnClosed(...peers: Address[]): Promise<Check | undefined> {
   stage.multiplexer.setPeers(peers.map((peer) => ({ announced: peer, reached: peer })));
-  // It has heard of them once it answers this.
+  // The thread knows them once it answers this.
   await stage.multiplexer.stats();
   const config = testConfig({
     STOA_SECRET,

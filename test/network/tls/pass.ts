@@ -5,7 +5,7 @@ const NO_PROGRESS_MS = 2_000;
 const context = createContext({ task: null as (() => void) | null });
 const script = new Script("task()");
 
-/** What goes on of these pieces. A parser that makes no progress is ended, and the test fails instead of standing still. */
+/** The bytes that are forwarded of these pieces. A parser that makes no progress fails the test instead of hanging it. */
 export function pass(mark: string, pieces: readonly Buffer[]): { text: string; marks: HeaderInserter } {
   const marks = new HeaderInserter(mark);
   let text = "";

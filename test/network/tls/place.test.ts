@@ -9,7 +9,7 @@ import { closed, secured, tlsStage } from "./stage.ts";
 const DOMAIN = "rtc.example.com";
 const FILES = { TLS_CERT: "cert.pem", TLS_KEY: "key.pem" };
 
-/** As an operator's environment makes it. */
+/** The configuration from an operator's environment. */
 const configOf = (env: Record<string, string>): Config => loadConfig({ env }).config;
 
 test("[22] the settings of the TLS port have their documented defaults", () => {

@@ -140,7 +140,7 @@ test("during a challenge only clients that offer acme-tls/1 get the challenge ce
     for (const socket of others) expect(socket.getPeerCertificate().subject.CN).toBe("first");
     const own = others[0]?.localPort;
     await plain.multiplexer.setChallenge(null);
-    // One that came while the challenge was pending goes on after it.
+    // A connection that came during the challenge continues after it.
     const [during] = others;
     during?.write("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
     const answer = String(await new Promise((resolve) => during?.once("data", resolve)));
@@ -225,7 +225,7 @@ test.each([
   const data = Buffer.from([...beginning, ...Array(3_000).fill(record(content)).flat()]);
   const startedAt = performance.now();
   for (let end = 1; end < data.length; end += 20) offeredProtocols(data.subarray(0, end));
-  // It took half a minute when all of them were put together again and again.
+  // It took half a minute when all records were joined again for each one.
   expect(performance.now() - startedAt).toBeLessThan(1_000);
   expect(offeredProtocols(data)).toEqual([]);
 });

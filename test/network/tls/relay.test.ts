@@ -7,7 +7,7 @@ import { ANNOUNCED, closed, nextData, secured, TURN_SECRET, tlsStage, turnOver, 
 
 let stage: Awaited<ReturnType<typeof tlsStage>>;
 let media: Bun.udp.Socket<"buffer">;
-/** What the media port has seen: the text, and for whom the table says it is. */
+/** What the media port has received: the text, and the client according to the table. */
 const seen: { text: string; client: unknown; relayed: unknown }[] = [];
 
 beforeAll(async () => {

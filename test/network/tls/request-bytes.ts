@@ -45,7 +45,7 @@ const ODD_HEADERS = [
   "upgrade: websocket",
 ];
 
-/** `oddity`: of a hundred parts, so many are odd. */
+/** `oddity`: how many of a hundred parts are odd. */
 export function requestBytes(oddity: number): fc.Arbitrary<string> {
   const lineEnd = mostly(fc.constant("\r\n"), ODD_ENDS, oddity);
   const line = (text: fc.Arbitrary<string>) => fc.tuple(text, lineEnd).map((parts) => parts.join(""));

@@ -13,7 +13,7 @@ const SERVER_RUNS = Math.ceil(RUNS / 20);
 
 const NAME = "x-mark";
 const MARK = `${NAME}: put in by the edge\r\n`;
-/** Shows where the last request was thought to end. */
+/** Shows where the parser believes that the last request ended. */
 const LAST = "GET /last HTTP/1.1\r\nhost: last\r\n\r\n";
 const MARKED_LAST = LAST.replace("host:", `${MARK}host:`);
 
@@ -33,9 +33,9 @@ test("llhttp finds the same request boundaries in every accepted request", () =>
       // A length may end in the middle of a method. What is left is a method too, but llhttp has a list of those it knows.
       const isForeign = error?.code === "HPE_INVALID_METHOD" && WITHIN_METHOD.test(text.slice(error.at));
       const marked = count(isForeign ? text.slice(0, error.at) : text, MARK);
-      // Behind a request for a WebSocket nothing has a mark, and the server refuses what has none.
+      // After a request for a WebSocket no request is marked, and the server refuses unmarked ones.
       const requests = marks.isDone ? all.slice(0, marked) : all;
-      // No parser sees a request without a mark, and there is none anywhere else.
+      // No parser sees a request without a mark, and there is no mark anywhere else.
       expect(requests.length).toBe(marked);
       for (const { headers } of requests) expect(headers.filter((name) => name === NAME)).toHaveLength(1);
       for (const { body } of requests) expect(body).not.toContain(NAME);
@@ -52,7 +52,7 @@ test("llhttp finds the same request boundaries in every accepted request", () =>
     }),
     { numRuns: RUNS, seed: SEED },
   );
-  // Neither all nor none of it is odd.
+  // Some of the generated requests are odd, and not all of them.
   expect(Math.min(accepted, refused)).toBeGreaterThan(RUNS / 10);
 });
 
@@ -106,7 +106,7 @@ test("the server sees the inserted header in every request, and nowhere else", a
       const asked = await serve(text);
       seen += asked.length;
       for (const { marks } of asked) expect(marks).toBe(1);
-      // It reads no body of a GET, and none that is cut short.
+      // The server reads no body of a GET, and none that is cut short.
       for (const [index, { body }] of asked.entries()) if (body !== "") expect(body).toBe(requests[index]?.body ?? "");
       expect(asked.length).toBeLessThanOrEqual(requests.length);
     }),

@@ -58,7 +58,7 @@ test("[22] a minted token comes with this server's relay and credentials for it"
   expect(own.username).toEndWith(`:${tokenId}`);
 });
 
-/** As the edge itself counts them. */
+/** The number of relays that the TLS thread counts. */
 async function relaysInUse(): Promise<number> {
   const metrics = await (await fetch(`${server.url}/metrics`)).text();
   return Number(/^stoa_turn_allocations (\d+)$/m.exec(metrics)?.[1]);
@@ -145,7 +145,7 @@ test.each(Object.entries(ENDS))("[22] a session's relay ends when %s, and a new 
 
 type Asked = { path: string; token?: string; body: object };
 
-/** By a client with this address; the status of the answer. */
+/** Sends a POST from this local address; returns the status of the response. */
 async function postedFrom(localAddress: string, { path, token, body }: Asked): Promise<number> {
   const json = JSON.stringify(body);
   const options = { host: "127.0.0.1", port: edgePort, localAddress, rejectUnauthorized: false };

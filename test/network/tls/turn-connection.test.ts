@@ -44,7 +44,7 @@ function media(text: string): Buffer {
 }
 
 const answer = () => writeMessage(successOf(TURN_TYPE.refresh), newTransaction(), [], { key: null });
-/** Everything that was said before has left. */
+/** Resolves when everything written before has been sent. */
 const departed = (departures: WriteScheduler) => new Promise<void>((resolve) => departures.add(resolve));
 
 function connection() {

@@ -22,7 +22,7 @@ const UDP: Attribute = [ATTRIBUTE.requestedTransport, uint32(17 << 24)];
 const IPV6: Attribute = [ATTRIBUTE.requestedFamily, uint32(2 << 24)];
 const REALM = "rtc.example.com";
 
-/** As they stand in a message; a canonical one would be IPv4. */
+/** The address in the form of a message; the canonical form would be IPv4. */
 const mapped = (ipv4: string) => {
   const bytes = Buffer.alloc(16);
   bytes.fill(0xff, 10, 12);
@@ -43,7 +43,7 @@ test.each([
   ["link-local", "169.254.1.1"],
   ["the metadata service", "169.254.169.254"],
   ["this machine's announced address", MEDIA.address],
-])("%s is not accepted as a peer as an IPv6 address either", async (_name, address) => {
+])("%s is refused as a peer in the form of IPv6, too", async (_name, address) => {
   const { relays, connectClient } = turnStage();
   const { client, write } = connectClient();
   await client.request(TURN_TYPE.allocate, [UDP, IPV6]);
@@ -61,7 +61,7 @@ test.each([
   expect(relays).toEqual([]);
 });
 
-test.each(["::1", "fe80::1", "fd00::1", "fd00:ec2::254", "::"])("%s is not accepted as a peer either", async (address) => {
+test.each(["::1", "fe80::1", "fd00::1", "fd00:ec2::254", "::"])("%s is refused as a peer, too", async (address) => {
   const { connectClient } = turnStage();
   const { client } = connectClient();
   await client.request(TURN_TYPE.allocate, [UDP, IPV6]);

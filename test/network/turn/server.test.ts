@@ -308,7 +308,7 @@ test("permissions last five minutes and channels ten", async () => {
   pass(3_000);
   onChannel();
   expect(relays[0]?.sent.length).toBe(3);
-  // What comes back is told by its peer again, and the number can be had by another.
+  // Later packets are delivered with the address of their peer again, and the channel number can be bound to another.
   relays[0]?.onPacket(bytes("late"));
   expect(frames.at(-1)?.readUInt16BE(0)).toBe(TURN_TYPE.data);
   await client.bind(0x4000, MEDIA_ALSO);

@@ -23,7 +23,7 @@ test("a node's own secret is valid for its name only, and the shared one for nod
   expect(await register(SHARED, "n2")).toBe("201 ok");
   expect(await register(secret, "n2")).toBe("403 SVC_PERMISSION_DENIED");
   expect(await beat(secret, "n2")).toBe(403);
-  // Made, but not used yet: a node that runs goes on with what it has.
+  // The secret exists, but was not used yet: a running node continues with the one that it has.
   expect(await register(SHARED, "n1")).toBe("201 ok");
   expect(await register(secret, "n1")).toBe("200 ok");
   expect(await beat(secret, "n1")).toBe(200);

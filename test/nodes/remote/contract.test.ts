@@ -27,7 +27,7 @@ const cleanup: (() => unknown)[] = [];
 const refused: string[] = [];
 afterEach(async () => {
   for (const close of cleanup.splice(0).reverse()) await close();
-  // What an honest node says is never refused.
+  // Messages of an honest node are never refused.
   expect(refused.splice(0)).toEqual([]);
 });
 

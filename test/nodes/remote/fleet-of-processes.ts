@@ -88,7 +88,7 @@ export class Fleet {
     return started;
   }
 
-  /** Also again, after it was stopped: the same data, the same port. */
+  /** May be called again after a stop: the server then has the same data and port. */
   async startServer(): Promise<void> {
     const { address } = this.lan.machines.control;
     const where = ["--host", "0.0.0.0", "--port", String(this.#port), "--public-ip", address];
@@ -139,7 +139,7 @@ export class Fleet {
     return this.call(method, path, undefined, accessToken);
   }
 
-  /** Its address and its key, and what LiveKit's SDKs sign tokens with. */
+  /** Its address and key, and the secret with which LiveKit's SDKs sign tokens. */
   async facts() {
     const apiKey = readFileSync(this.#key, "utf8").trim();
     const [, publicId = ""] = /_([^_]+)\./.exec(apiKey) ?? [];

@@ -42,7 +42,7 @@ test(
       { serverName: "eu1", region: "eu", participants: 2 },
       { serverName: "us1", region: "us", participants: 1 },
     ]);
-    // Who names no region, or one without nodes, goes to the main site.
+    // A participant without a region, or with one that has no nodes, goes to the main site.
     const [dan, eve] = [await fleet.member(roomId, "dan", "us"), await fleet.member(roomId, "eve", "mars")];
     expect([dan, eve].map(serverOf)).toEqual(["us1", "eu1"]);
     await dan.publish();
@@ -181,7 +181,7 @@ test(
     expect(await ada.resume()).toMatchObject({ mode: "resumed", serverName: "eu1" });
     expect((await sitesOf(roomId)).map(({ serverName }) => serverName).sort()).toEqual(["eu1", "us1"]);
     await ben.receives();
-    // What one node has from now on reaches the other over the same link.
+    // Tracks that are published from now on cross the same link.
     const cyd = await fleet.member(roomId, "cyd", "us");
     await cyd.watch("ada");
     const dan = await fleet.member(roomId, "dan", "us");
@@ -235,7 +235,7 @@ test(
     expect({ status, error }).toEqual({ status: "READY", error: null });
     expect(files.map(({ identity }) => identity).sort()).toEqual(["ada", "ben"]);
     const ends = files.map(({ offsetMs, durationMs }) => offsetMs + durationMs);
-    // They end with the same request, up to a frame each way.
+    // The files end with the same request, to within a frame in each direction.
     expect(Math.abs((ends[0] ?? 0) - (ends[1] ?? 0))).toBeLessThan(IN_SYNC_MS + 2 * 40);
   },
   LONG,

@@ -156,12 +156,12 @@ test(
 test(
   "a keyframe comes within a round trip of the link and the time of its encoder",
   async () => {
-    // Those of the other room watch everything.
+    // The participants of the other room watch everything.
     const alone = await fleet.room("eu");
     const publisher = await fleet.member(alone, "eve", "eu");
     const watcher = await fleet.member(alone, "fay", "ap");
     const ref = { roomId: "", participantId: "", hostname: "0.0.0.0" };
-    // Each track is watched once, as one that was watched lately goes on crossing the link for a while.
+    // Each track is watched once, because a track that was watched recently continues to cross the link for a while.
     const mids = ["0", "1", "2", "3"];
     const sources = mids.map((mid, n) => new RtpSource({ ssrc: 7 + n, payloadType: 96, mid }));
     const sending = await RtcPeer.create({

@@ -94,7 +94,7 @@ test(
       await fleet.stopServer(signal);
       await until(() => ben.client.closeCode ?? undefined);
       if (signal === "SIGTERM") expect(ben.of("bye")[0]).toMatchObject({ reason: "restart", action: "resume" });
-      // Nobody signals now: what flows flows from the node alone.
+      // There is no signaling now, so media flows from the node alone.
       await ben.receives();
       const [, ack] = await Promise.all([fleet.startServer(), ben.resume()]);
       expect(ack).toMatchObject({ mode: "resumed", sessionId, serverName: "eu1" });

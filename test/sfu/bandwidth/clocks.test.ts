@@ -1,4 +1,4 @@
-// Whatever a viewer's clock says when it joins, and however it runs, the path is measured alike.
+// The path is measured alike, whatever a viewer's clock shows at its join and however it runs.
 
 import { describe, expect, test } from "bun:test";
 import { RateMeter } from "../../../src/sfu/bandwidth/rate-meter.ts";

@@ -43,7 +43,7 @@ describe("a viewer's bandwidth, simulated", () => {
     simulation.run(10_000);
     expect(simulation.layers.map(({ layer }) => layer)).toEqual([-1, 0]);
     expect(simulation.queueMs).toBeLessThan(100);
-    // What was in the queue took as long to go as it was deep: longer pauses would be for nothing.
+    // The queue takes as long to drain as it is deep, so a longer pause would be useless.
     const [paused, back] = simulation.layers;
     expect((back?.atMs ?? Number.NaN) - (paused?.atMs ?? Number.NaN)).toBeLessThan(4_000);
   });
@@ -74,7 +74,7 @@ describe("a viewer's bandwidth, simulated", () => {
     expect(simulation.layer).toBe(0);
     simulation.layers.length = 0;
     simulation.run(40_000);
-    // It holds: hardly a second is spent above what fits.
+    // The layer is kept: hardly a second is spent above what fits.
     expect(simulation.layers.filter(({ layer }) => layer > 0).length).toBeLessThanOrEqual(2);
     expect(simulation.estimator.estimate).toBeLessThan(400_000);
     simulation.network.set({ delayMs: 30 });
@@ -129,7 +129,7 @@ describe("a viewer's bandwidth, simulated", () => {
       simulation.run(5_000);
       simulation.network.set({ delayMs: 90, jitterMs: 100 });
       simulation.run(300 + seed * 20);
-      // Its highest layer ends, and another follows when that has been noticed.
+      // The publisher's highest layer ends, and another is chosen once that has been noticed.
       simulation.published = 0;
       simulation.run(500);
       simulation.published = 2;

@@ -66,7 +66,7 @@ describe("the layers that a subscriber gets", () => {
     chooser.choose([camera("c", { temporalShares })], 200_000, 0);
     const [decision] = chooser.choose([camera("c", { temporalShares })], budget, 1_000).decisions;
     expect([decision?.layer, decision?.temporal]).toEqual([layer, temporal]);
-    // It stays so, and without temporal layers there is nothing between all and nothing.
+    // The choice stays, and without temporal layers there is no step between all frames and none.
     const [again] = chooser.choose([camera("c", { temporalShares })], budget, 1_100).decisions;
     expect([again?.layer, again?.temporal]).toEqual([layer, temporal]);
     if (temporal === undefined) return;
@@ -160,7 +160,8 @@ describe("steadiness", () => {
     expect(shown([camera("a")], 200_000, 0)).toEqual([0]);
     expect(shown([camera("a"), camera("b")], 100_000, 1_000)).toEqual([0, NO_LAYER]);
     expect(shown([camera("a"), camera("b")], 89_000, 2_000)).toEqual([NO_LAYER, NO_LAYER]);
-    // It comes back when it may fit, as what was found narrow is estimated below what it carries; a second one with room to spare.
+    // A single video returns as soon as it may fit, because the estimate of a narrow path is too low; a second one needs spare
+    // bandwidth.
     expect(shown([camera("a"), camera("b")], 120_000, 9_000)).toEqual([NO_LAYER, NO_LAYER]);
     expect(shown([camera("a"), camera("b")], 300_000, 10_000)).toEqual([0, NO_LAYER]);
     expect(shown([camera("a"), camera("b")], 180_000, 9_000)).toEqual([0, NO_LAYER]);

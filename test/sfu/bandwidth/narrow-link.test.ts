@@ -47,7 +47,7 @@ describe("a link that drops below the video's rate", () => {
     ["the usual", 300, USUAL],
     ["much", 200, LARGE],
     ["much", 300, LARGE],
-  ])("%s encoded, %d kbit/s: the layers that fit arrive soon, and without interruption from then on", (_, kbit, shape) => {
+  ])("%s encoded, %d kbit/s: the layers that fit arrive soon, without later gaps", (_, kbit, shape) => {
     for (const bufferMs of [500, 1_000])
       for (const seed of SEEDS) {
         const seen = narrowed(shape, kbit, bufferMs, seed);
@@ -86,7 +86,7 @@ describe("what is sent on a path", () => {
   const chosen = (planner: BandwidthPlanner, options: { canProbe: boolean; willProbe: boolean }, nowMs: number) =>
     planner.plan([request], { hasTransportSequence: true, ...options }, nowMs).decisions[0]?.layer;
 
-  /** It carries 140 kbit/s, by what the viewer says of it. */
+  /** A path that carries 140 kbit/s according to the viewer's reports. */
   function narrowPath() {
     const planner = new BandwidthPlanner();
     planner.estimator.onRemb(140_000, 0);

@@ -1,5 +1,5 @@
-// What is counted packet by packet is written for speed. Here it is written once more, as plainly as it can be said, and both
-// have to say the same of any reports: lost, late, twice, out of order, around all circles, with probes among them.
+// The code that counts packets is written for speed. Here is the same in the plainest form, and both must agree for any reports:
+// lost, late, repeated and reordered packets, wrapped numbers, and probes.
 
 import { expect, test } from "bun:test";
 import fc from "fast-check";
@@ -15,7 +15,7 @@ type Packet = { sentAtMs: number; arrivedAtMs: number; bytes: number; probe: num
 const HISTORY = 2_048;
 const MAX_AGE_MS = 10_000;
 
-/** What `SentPackets` knows, one object a packet. */
+/** The state of `SentPackets`, with one object for each packet. */
 class PlainSentPackets {
   readonly #known = new Map<
     number,
@@ -37,7 +37,7 @@ class PlainSentPackets {
 
   match({ baseSequence, count, reference, arrivals }: TransportFeedback, nowMs: number): Packet[] {
     this.#firstReference ??= reference;
-    // No call of these lasts for half a circle.
+    // None of these calls lasts for half a wrap.
     const ahead = (reference - this.#firstReference + 0x1000000) % 0x1000000;
     const referenceMs = (ahead < 0x800000 ? ahead : ahead - 0x1000000) * 64;
     return Array.from({ length: count }, (_, i) => i).flatMap((i) => {

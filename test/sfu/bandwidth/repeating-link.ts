@@ -23,9 +23,12 @@ const WINDOW_BYTES = 14_000;
 const REORDERING_MS = 15;
 const LEAST_TIMEOUT_MS = 200;
 
-/** As kernels do it: by what was acknowledged of later ones, else by a probe after two round trips, else by a timeout. */
+/**
+ * Repeats lost packets like a kernel: after later packets are acknowledged, else by a probe after two round trips, else by a
+ * timeout.
+ */
 export class RepeatingLink<Item> {
-  /** Nothing ever is, for who uses the connection. */
+  /** To its user the connection loses nothing. */
   readonly lost = 0;
   readonly #random: () => number;
   readonly #options: Required<RepeatingOptions>;

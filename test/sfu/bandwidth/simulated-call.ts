@@ -15,7 +15,7 @@ export type OnTheWay = {
   frame: SimulatedFrame;
   bytes: number;
 };
-/** What a packet is part of: `run` counts the keyframes of its track. */
+/** The frame that a packet belongs to: `run` counts the keyframes of its track. */
 export type SimulatedFrame = { track: number; isLast: boolean; run: number; layer: number };
 
 type Report = { viewer: SimulatedViewer; data: Uint8Array };
@@ -108,7 +108,7 @@ export class SimulatedCall {
     return Math.max(...this.viewers.map((viewer) => viewer.longestStandstillMs(this.startedMs + fromMs, this.nowMs)));
   }
 
-  /** How many times more the one with the most has got than the one with the least. */
+  /** The ratio of the viewer that got the most to the one that got the least. */
   get unevenness(): number {
     const bytes = this.viewers.map((viewer) => viewer.receivedBytes);
     return Math.max(...bytes) / Math.min(...bytes);

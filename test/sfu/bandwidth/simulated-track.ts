@@ -6,7 +6,7 @@ export type TrackShape = {
   layers: readonly { bitrate: number; height: number }[];
   frameMs: number;
 };
-/** A track that was paused without subscribers and resumes after so many milliseconds, or one that began so many ago. */
+/** A track that was paused without subscribers and resumes after `wakes` milliseconds, or one that began `began` milliseconds ago. */
 export type Origin = { wakes: number } | { began: number };
 export type TrackPacket = {
   track: SimulatedTrack;
@@ -39,13 +39,13 @@ export const LARGE_CAMERA: TrackShape = {
 };
 
 const PACKET_BYTES = 1_150;
-/** A keyframe is so many times as large as the others, and its layer makes up for it afterwards. */
+/** A keyframe is this many times as large as other frames, which are smaller for a while afterwards. */
 const KEYFRAME_SIZE = 4.5;
 const KEYFRAME_INTERVAL_MS = 500;
 /** From the request to the encoder and from there back to the server. */
 const KEYFRAME_DELAY_MS = 60;
 const PACING = 2.5;
-/** A resumed track was without subscribers for so long, and before that it was sent for so long. */
+/** How long a resumed track had no subscribers, and how long it was sent before that. */
 const RESTED_MS = 10_000;
 const EARLIER_MS = 6_000;
 /** A publisher that has begun finds out what its own path carries: the lowest layer has all it wants by then, the others later. */
@@ -95,7 +95,7 @@ export class SimulatedTrack {
     state.dueMs = nowMs + KEYFRAME_DELAY_MS;
   }
 
-  /** What reaches the server in this millisecond. */
+  /** The packets that reach the server in this millisecond. */
   take(nowMs: number): TrackPacket[] {
     const out: TrackPacket[] = [];
     if (nowMs < this.beginsMs) return out;

@@ -11,7 +11,7 @@ import type { SimulatedTrack, TrackPacket } from "./simulated-track.ts";
 const REPORT_MS = 100;
 const RETURN_DELAY_MS = 30;
 const REPAIR_MS = 90;
-/** After so long without a complete frame, a keyframe is requested. */
+/** After this long without a complete frame, a keyframe is requested. */
 const BROKEN_MS = 300;
 const PAUSED = -1;
 const NO_FRAME: SimulatedFrame = { track: PAUSED, isLast: false, run: 0, layer: PAUSED };
@@ -31,7 +31,7 @@ export class SimulatedViewer {
   receivedBytes = 0;
   probes = 0;
   readonly changes: { atMs: number; track: number; layer: number }[] = [];
-  /** When a whole frame of any video had arrived. */
+  /** When each complete frame of any video arrived. */
   readonly frames: { atMs: number; layer: number }[] = [];
   readonly #tracks: readonly SimulatedTrack[];
   readonly #shown: Shown[];
@@ -77,7 +77,7 @@ export class SimulatedViewer {
     if (!this.#transmit(packet.bytes, 0, frame, nowMs)) shown.lost.add(frame);
   }
 
-  /** Whether it was not dropped on the way. */
+  /** Whether the packet was not dropped on the way. */
   #transmit(bytes: number, probe: number, frame: SimulatedFrame, nowMs: number): boolean {
     const sequence = this.#sent.next(bytes, nowMs, probe);
     const isUnderWay = this.#send(bytes, sequence, frame);

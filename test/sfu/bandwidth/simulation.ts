@@ -29,7 +29,7 @@ export class Simulation {
   /** Layers the publisher sends, counted from the lowest, and how often. */
   published = LAYERS.length;
   frameMs = 33;
-  /** Whether the viewer looks. */
+  /** Whether the viewer watches the video. */
   watched = true;
   #layer = 0;
   #credit = 0;

@@ -10,7 +10,7 @@ export async function nativeLibraryPath(): Promise<string> {
   return library.path;
 }
 
-/** What whole rooms are tested with: `MEDIA_FAN_OUT=typescript bin/test sfu` tries them the other way. */
+/** The fast path with which whole rooms are tested: `MEDIA_FAN_OUT=typescript bin/test sfu` tests the other one. */
 export async function libraryUnderTest(): Promise<string | undefined> {
   return process.env.MEDIA_FAN_OUT === "typescript" ? undefined : await nativeLibraryPath();
 }

@@ -105,7 +105,7 @@ function targetsOf(
   });
 }
 
-/** Everything that leaves, in order, and where to. */
+/** All packets that are sent, in order, with their destinations. */
 function sentBy(path: FastPath, packets: readonly Uint8Array[], viewers: readonly Viewer[], capacity = 200): string[] {
   const sent: string[] = [];
   const batch = new SendBatch((entries) => {

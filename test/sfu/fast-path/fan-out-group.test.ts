@@ -101,10 +101,10 @@ type Step =
   | { do: "move"; viewer: number }
   | { do: "nack"; viewer: number; back: number };
 
-/** How many steps are sent in one batch. */
+/** The number of steps that are sent in one batch. */
 const STEPS_TOGETHER = 3;
 
-/** Everything that leaves, by batch; within a batch in the order of addresses. */
+/** All packets that are sent, by batch; within a batch in the order of addresses. */
 function play(path: FastPath, codec: MediaCodec, story: readonly Step[], together: boolean) {
   const sent: string[][] = [];
   let now: string[] = [];
@@ -129,7 +129,7 @@ function play(path: FastPath, codec: MediaCodec, story: readonly Step[], togethe
     const { group, ring } = layer;
     const extended =
       step.kind === "late" ? layer.highest - step.back : layer.highest + 1 + (step.kind === "gap" ? step.ahead : 0);
-    // What comes a second time is refused as a replay before it gets this far.
+    // A repeated packet is refused as a replay before it gets this far.
     if (layer.seen.has(extended)) return;
     layer.seen.add(extended);
     layer.highest = Math.max(layer.highest, extended);

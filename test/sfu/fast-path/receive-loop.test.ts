@@ -18,7 +18,7 @@ import type { WorkerCall } from "../../../src/sfu/worker-protocol.ts";
 import { ALL, CAMERA } from "../room-of-peers.ts";
 import { nativeLibraryPath } from "./both-paths.ts";
 
-/** So long that a test would fail over it. */
+/** A time so long that the test would fail because of it. */
 const LONG_MS = 600_000;
 /** Values that REMB can represent. */
 const ROOM_BPS = [7_000_000, 8_000_000];

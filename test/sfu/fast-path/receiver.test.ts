@@ -16,7 +16,7 @@ afterAll(() => native.close());
 type Step = {
   control: boolean;
   stream: number;
-  /** How far the number moves: mostly on, sometimes back, seldom far. */
+  /** How far the sequence number moves: mostly forward, sometimes back, seldom far. */
   move: number;
   change: { at: number; bits: number } | null;
   cut: number;
@@ -36,7 +36,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   payload: fc.oneof(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 1_000, max: 1_400 })),
 });
 
-/** What each packet of the story is when it leaves its sender. */
+/** The packets as they leave their sender. */
 function packets(profile: SrtpProfile, story: readonly Step[]): { control: boolean; data: Uint8Array }[] {
   const sender = new SrtpSender(keyOf(profile));
   const numbers = [65_000, 10, 32_000];

@@ -91,7 +91,7 @@ describe("answering a viewer's NACK", () => {
         const out = target();
         Object.assign(out, { sequenceNumber: (sent + i) & 0xffff, timestamp: i, sentAtMs: nowMs });
         responder.record(out, ring, sent + i);
-        // What is asked for early on is not forgotten by making room.
+        // A packet that may still be requested is not forgotten when the memory grows.
         if (i === 5) expect(responder.answer((sent + 5) & 0xffff, nowMs, 2_000, view, target())).toBe(true);
         if (i === 9) expect(responder.answer((sent + 5) & 0xffff, nowMs, 2_000, view, target())).toBe(false);
       }

@@ -39,7 +39,7 @@ describe("how the kernel divides the datagrams of one port", () => {
     ["::1", "::1"],
     ["::", "127.0.0.1"],
     ["::", "::1"],
-  ])("a socket on %s gets the datagrams of its clients at %s, with as many addresses as fit into the program", async (host, from) => {
+  ])("a socket on %s gets the datagrams of its clients at %s, among many addresses", async (host, from) => {
     const first = await bind(host);
     expect(reuse.allow(first.fd, true)).toBe(true);
     const second = await bind(host, first.port);

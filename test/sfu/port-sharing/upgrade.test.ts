@@ -68,7 +68,7 @@ class OneCall {
     return this.sent - this.viewer.mediaIn;
   }
 
-  /** How many checks of the clients the server has answered. */
+  /** The number of clients' checks that the server has answered. */
   get answered(): number {
     return this.publisher.checksAnswered + this.viewer.checksAnswered;
   }

@@ -1,11 +1,14 @@
 import { expect, test } from "bun:test";
 import { LinkBudget, LinkQueue } from "../../../src/sfu/relay/link-budget.ts";
 
-/** That of the clocks included. */
+/** The travel time, including the difference of the clocks. */
 const WAY_MS = -5_000;
 const BUFFER_MS = 800;
 
-/** A link that carries so much, and whose full queue drops. Sends all layers that fit, each second; answers what it sent. */
+/**
+ * Simulates a link with this capacity, whose full queue drops packets. Each second it sends all layers that fit, and returns what
+ * was sent.
+ */
 function played(seconds: number, layers: readonly number[], capacityAt: (second: number) => number, loss = 0) {
   const [budget, queue] = [new LinkBudget(), new LinkQueue()];
   const sent: number[] = [];

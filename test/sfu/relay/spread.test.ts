@@ -23,7 +23,8 @@ describe("a room on several workers", () => {
   const start = async (options: { hostname?: string; spreadFrom?: number } = {}) => {
     const spread: object[] = [];
     const log = {
-      info: (details: object, message: string) => void (message === "media: room spread to another worker" && spread.push(details)),
+      info: (details: object, message: string) =>
+        void (message === "media: room spread to a worker" && spread.push(details)),
       error: () => {},
     };
     const where = { port: 0, hostname: "127.0.0.1", announce: ["127.0.0.1"], tcp: false };

@@ -287,7 +287,7 @@ describe("data of one participant", () => {
       }
       expect([first.isOpen, first.sent.length, data.refused, relayed]).toEqual([true, 600, 0, []]);
       data.reset();
-      // Nothing is left that would have to come first.
+      // No earlier message is left to be delivered first.
       expect(deliver("reliable", "by the socket")).toBe(false);
     });
 

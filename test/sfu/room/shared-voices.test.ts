@@ -13,7 +13,7 @@ describe("sections for the loudest voices", () => {
   let room: RoomOfPeers;
   let speakers: Speaker[];
   beforeEach(async () => {
-    // It lets two be heard.
+    // At most two voices are audible in this room.
     room = await RoomOfPeers.open();
     speakers = await Promise.all(["ann", "ben", "cay"].map((identity, i) => room.speaker(identity, 10 + i)));
   });

@@ -45,7 +45,7 @@ test("[17] the publisher of VP9 sends VP8 too while a viewer decodes nothing els
     { clientTrackId: "camera", trackId: track.id },
     { clientTrackId: "backup", trackId: track.id },
   ]);
-  // Who can decode the track is not disturbed by its backup, and needs no keyframe.
+  // A viewer that can decode the track is not affected by its backup, and needs no keyframe.
   const backup = new RtpSource({ ssrc: 12, payloadType: 96, mid: "1" });
   const both = async (who: string) => {
     const before = got.filter((one) => one.startsWith(who)).length;
@@ -82,7 +82,7 @@ test("[17] the publisher of VP9 sends VP8 too while a viewer decodes nothing els
   await room.node.setTrackMuted({ roomId: ROOM, participantId: "ann", trackId: track.id, muted: false });
   await both("legacy");
 
-  // It is wanted until ten seconds after the viewer has left.
+  // The backup is wanted until ten seconds after the viewer has left.
   await room.node.removeParticipant({ roomId: ROOM, participantId: "legacy" });
   const leftAtMs = room.aheadMs;
   await room.until(() => {

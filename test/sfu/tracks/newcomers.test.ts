@@ -20,7 +20,7 @@ test("a subscriber that waited for a track begins with its first keyframe, which
   waiting.subscription.setLayer(null, "requested", 10);
   frame(2, false);
   waiting.seen.length = watching.seen.length = 0;
-  // A paused subscriber goes on waiting; one that the source keeps waiting does not.
+  // A paused subscriber keeps waiting; one that waits for the source does not.
   frame(3, true);
   expect(waiting.seen).toEqual([]);
   waiting.subscription.setLayer(null, "source", 10);

@@ -11,7 +11,7 @@ interface Stream {
   clockRate: number;
   firstTimestamp: number;
   clock: StreamClock;
-  /** As viewers have it. */
+  /** The reference by which viewers synchronise. */
   reference: ClockReference | null;
 }
 
@@ -52,7 +52,7 @@ class Publisher {
     return (firstTimestamp + Math.round((this.peer.monotonicMs(trueMs) * clockRate) / 1000)) >>> 0;
   }
 
-  /** By how much too late the audio and the video of a moment are placed. */
+  /** The delay with which the audio and the video of one moment are placed. */
   lateMs(trueMs: number): (number | null)[] {
     return this.streams.map(({ reference, clockRate, ...of }) => {
       if (!reference) return null;
@@ -74,13 +74,16 @@ function stream(clockRate: number, firstTimestamp: number): Stream {
 }
 
 describe("audio and video synchronisation", () => {
-  test.each([0, 0.5, 7, 12.4, 13, 24.9, 30])("holds after %d days of uptime, with a clock that is hours wrong", (days) => {
-    for (const wallAheadMs of [0, -7 * HOUR_MS, 3 * HOUR_MS + 123]) {
-      const publisher = new Publisher(new PeerClock({ uptimeMs: days * DAY_MS, wallAheadMs })).run(60_000);
-      expect(publisher.worstMs).toBeLessThan(1);
-      expect(publisher.worstOffsetMs).toBeLessThan(100);
-    }
-  });
+  test.each([0, 0.5, 7, 12.4, 13, 24.9, 30])(
+    "holds after %d days of uptime, with a clock that is hours wrong",
+    (days) => {
+      for (const wallAheadMs of [0, -7 * HOUR_MS, 3 * HOUR_MS + 123]) {
+        const publisher = new Publisher(new PeerClock({ uptimeMs: days * DAY_MS, wallAheadMs })).run(60_000);
+        expect(publisher.worstMs).toBeLessThan(1);
+        expect(publisher.worstOffsetMs).toBeLessThan(100);
+      }
+    },
+  );
 
   test.each([-200, 200])("holds with clocks that drift by %d ppm, for three hours", (driftPpm) => {
     const publisher = new Publisher(new PeerClock({ driftPpm })).run(3 * HOUR_MS);
@@ -88,25 +91,31 @@ describe("audio and video synchronisation", () => {
     expect(publisher.worstOffsetMs).toBeLessThan(200);
   });
 
-  test.each([1_500, 3_000, 10_000])("holds over a stall of %d ms, after which everything arrives at once", (stallMs) => {
-    const stalls = (sentMs: number) =>
-      sentMs >= 20_000 && sentMs < 20_000 + stallMs ? 20_000 + stallMs - sentMs + 30 : 30;
-    const publisher = new Publisher(new PeerClock({ wallAheadMs: 5 * HOUR_MS }), stalls).run(60_000);
-    expect(publisher.worstMs).toBeLessThan(5);
-    expect(publisher.worstOffsetMs).toBeLessThan(100);
-  });
+  test.each([1_500, 3_000, 10_000])(
+    "holds over a stall of %d ms, after which everything arrives at once",
+    (stallMs) => {
+      const stalls = (sentMs: number) =>
+        sentMs >= 20_000 && sentMs < 20_000 + stallMs ? 20_000 + stallMs - sentMs + 30 : 30;
+      const publisher = new Publisher(new PeerClock({ wallAheadMs: 5 * HOUR_MS }), stalls).run(60_000);
+      expect(publisher.worstMs).toBeLessThan(5);
+      expect(publisher.worstOffsetMs).toBeLessThan(100);
+    },
+  );
 
   test("holds over a queue that grows to three seconds and stays", () => {
     const publisher = new Publisher(new PeerClock(), (sentMs) => 30 + Math.min(3_000, sentMs / 10)).run(120_000);
     expect(publisher.worstMs).toBeLessThan(5);
   });
 
-  test.each([-HOUR_MS, -3_000, -400, 400, 3_000, HOUR_MS])("holds when the clock is set by %d ms during the call", (byMs) => {
-    const peer = new PeerClock({ sets: [{ atMs: 30_250, byMs }], driftPpm: 50 });
-    const publisher = new Publisher(peer).run(120_000);
-    expect(publisher.worstMs).toBeLessThan(60);
-    expect(publisher.worstOffsetMs).toBeLessThan(200);
-  });
+  test.each([-HOUR_MS, -3_000, -400, 400, 3_000, HOUR_MS])(
+    "holds when the clock is set by %d ms during the call",
+    (byMs) => {
+      const peer = new PeerClock({ sets: [{ atMs: 30_250, byMs }], driftPpm: 50 });
+      const publisher = new Publisher(peer).run(120_000);
+      expect(publisher.worstMs).toBeLessThan(60);
+      expect(publisher.worstOffsetMs).toBeLessThan(200);
+    },
+  );
 
   test.each([-0.025, 0.013, 0.025])(
     "holds when audio alone falls behind by a share of %d, with reports every five seconds",

@@ -22,7 +22,7 @@ class SvcPublisher {
   constructor(
     readonly stage: Stage,
     readonly codec: "VP9" | "AV1",
-    /** Of the packets of each spatial layer. */
+    /** The size of the packets of each spatial layer. */
     readonly packetBytes: readonly number[] = [],
   ) {}
 
@@ -81,7 +81,7 @@ function start(codec: "VP9" | "AV1", viewers: number) {
   return { stage, publisher, viewers: all, choose };
 }
 
-/** The spatial layers in the packets since the last call, the frames that end a picture, and whether numbers have gaps. */
+/** The spatial layers of the packets since the last call, the layers that end a frame, and whether numbers have gaps. */
 function seenBy({ seen }: StageViewer) {
   const copies = seen.splice(0);
   return {
@@ -174,7 +174,7 @@ test("a stream with one spatial layer is forwarded like a stream without layers"
   expect(stage.layer.group.size).toBe(1);
 });
 
-/** What viewers get after the first twenty seconds, in kbit/s, of a stream of 96, 317 and 844 kbit/s. */
+/** The bitrates that viewers get after the first twenty seconds, in kbit/s, of a stream of 96, 317 and 844 kbit/s. */
 function watched(codec: "VP9" | "AV1", kbits: readonly number[], readsDependencies = true) {
   const stage = new Stage(codec);
   const publisher = new SvcPublisher(stage, codec, [390, 450, 720]);

@@ -95,7 +95,7 @@ export class Stage {
     return viewer;
   }
 
-  /** As the uplink hands packets over. */
+  /** Passes a packet on like the uplink. */
   receive(
     sequenceNumber: number,
     timestamp: number,

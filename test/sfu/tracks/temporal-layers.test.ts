@@ -7,12 +7,12 @@ import { SentPackets, TransportFeedback } from "../../../src/sfu/wire/rtcp/twcc-
 import { descriptor, descriptorWithStructure } from "../dependency-descriptors.ts";
 import { type SentCopy, Stage, type StageViewer } from "./stage.ts";
 
-/** As browsers send them: of four frames, one of each of the lower layers and two of the highest. */
+/** The pattern of browsers: of four frames, one each of the lower layers and two of the highest. */
 const PATTERN = [0, 2, 1, 2] as const;
 const PACKETS = 2;
 const FRAME_MS = 25;
 
-/** How a publisher says which layer a packet has. */
+/** How a publisher states the layer of a packet. */
 type Way = "VP8 descriptor" | "dependency descriptor" | "VP9 descriptor";
 
 class LayeredPublisher {

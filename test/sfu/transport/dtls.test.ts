@@ -32,7 +32,7 @@ async function handshake(options: {
   shape?: (data: Buffer, index: number) => Buffer[];
   /** Sees every datagram of the server. */
   onSent?: (data: Buffer) => void;
-  /** Whether the client gets it. */
+  /** Whether the datagram reaches the client. */
   reaches?: (data: Buffer) => boolean;
 }): Promise<Result> {
   const [serverCertificate, clientCertificate] = await Promise.all([createCertificate(), createCertificate()]);

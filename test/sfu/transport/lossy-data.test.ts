@@ -1,4 +1,4 @@
-// What is lost on a lossy channel stays lost and holds nothing up; what is reliable arrives whatever else is given up.
+// A message that is lost on a lossy channel stays lost and delays nothing; reliable messages arrive whatever else is abandoned.
 
 import { describe, expect, test } from "bun:test";
 import { Event, RTCDataChannel, RTCDataChannelParameters, RTCSctpTransport } from "werift";

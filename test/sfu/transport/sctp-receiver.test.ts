@@ -266,7 +266,7 @@ test("the number and the size of waiting chunks are limited, whatever they wait 
       const waiting = receiver.waiting ?? { chunks: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY };
       expect(waiting.chunks).toBeLessThanOrEqual(2_048);
       expect(waiting.bytes).toBeLessThan(RECEIVE_WINDOW_BYTES + 1_100);
-      // The peer is told that there is no more room.
+      // The peer is told that the receive window is full.
       expect(sent.at(-1)?.readUInt32BE(8)).toBe(0);
     }
   }

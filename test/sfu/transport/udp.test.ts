@@ -141,7 +141,7 @@ test("packets that native code could not send are sent by the socket, and counte
     onDatagram: () => {},
     path: {
       ...typescriptPath,
-      // As if the kernel's buffer had been full after the first and the third.
+      // Simulates a kernel buffer that is full after the first and the third packet.
       send: (_fd, batch) => {
         batch.markSent(0);
         batch.markSent(2);

@@ -67,7 +67,7 @@ test("[24] filters by name give what filters by id give", async () => {
 
 test("[24] every route, query and body that takes a room's id takes its name", async () => {
   expect(operations.length).toBeGreaterThan(20);
-  // Where participants are moved to.
+  // The room to which participants are moved.
   await rooms({ body: { name: "taken" } });
   for (const operation of operations) {
     // One of them closed the room.

@@ -21,7 +21,7 @@ const COMPILER_OPTIONS = {
   },
 };
 
-/** What the text around a sample has introduced. */
+/** Declarations that the text around a sample has introduced. */
 const CONTEXT: Record<string, string> = {
   rtc: 'import("stoa/server").RtcToken',
   chat: 'import("stoa/server").ChatToken',

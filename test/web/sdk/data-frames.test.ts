@@ -21,6 +21,6 @@ test("text passes in both directions with each client's numbers, and bytes and s
   while (deliveries().length < 1) await Bun.sleep(1);
   expect(deliveries()).toEqual([{ seq: 1, from: "ann", topic: "t", payload: "from packets" }]);
   expect(old.received.filter((frame) => "heard" in frame).at(-1)).toEqual({ heard: 1 });
-  // The bytes and the three parts of the stream, of which their sender is told.
+  // The bytes and the three parts of the stream were dropped, which their sender is told.
   expect(["ann", "old"].map((who) => room.room.find(who)?.data.refused)).toEqual([4, 0]);
 });

@@ -37,7 +37,7 @@ const packet = fc
   .tuple(content, fc.record({ from: text, to: fc.array(text, { minLength: 1, maxLength: 4 }), sequence: count }))
   .map(([what, head]) => ({ ...what, ...head }));
 
-/** What LiveKit's classes hold, in the words of our packet. */
+/** The content of LiveKit's classes in the form of our packet. */
 function ofLivekit(data: Uint8Array): DataPacket {
   const { value, participantIdentity, destinationIdentities, sequence } = livekit.DataPacket.fromBinary(data);
   const head = { from: participantIdentity, to: destinationIdentities, sequence };
@@ -88,7 +88,7 @@ test("LiveKit's implementation reads every packet in the same way, and what it w
       const decoded = decodePacket(encoded);
       if (decoded?.header) decoded.header.attributes ??= {};
       expect(decoded).toEqual(wanted);
-      // As LiveKit's clients write it, without the fields that have their default value.
+      // The packet as LiveKit's clients write it, without fields that have their default value.
       const theirs = livekit.DataPacket.fromBinary(encoded).toBinary();
       expect(ofLivekit(encodePacket(decodePacket(theirs) ?? {}))).toEqual(wanted);
     }),
@@ -118,7 +118,7 @@ test("unknown fields are skipped, and thousands of fields are refused", () => {
   const more = new livekit.DataPacket({ participantSid: "PA_1" }).toBinary();
   expect(decodePacket(new Uint8Array([...known, ...more]))?.user?.topic).toBe("t");
   expect(decodePacket(new Uint8Array(60_000).fill(0).map((_, index) => (index % 2 === 0 ? 0x2a : 0)))).toBeNull();
-  // What is nested counts too, in an encrypted packet as well.
+  // Nested fields count too, also in an encrypted packet.
   const attributes = (count: number) =>
     Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, "v"]));
   const header = (count: number) => ({ streamId: "s", attributes: attributes(count) });

@@ -274,7 +274,7 @@ describe("[encryption] a key store", () => {
   test("a frame waits for its first key while that is being imported, however long it takes", async () => {
     const sealed = (await (await storeWith(null, "right")).encrypt(frame(FRAMES.VP8.bytes))) ?? FRAMES.VP8.bytes;
     const importKey = crypto.subtle.importKey.bind(crypto.subtle);
-    // Longer than a frame waits for a key that nobody has announced.
+    // Longer than a frame waits for a key that was not announced.
     const slow = spyOn(crypto.subtle, "importKey").mockImplementation((async (
       ...args: Parameters<typeof importKey>
     ) => {

@@ -144,7 +144,7 @@ test("only a response that takes time is acknowledged before, except for clients
   const late = ann.data.requests.request("ben", "late");
   await pass(3_000);
   expect([await late, seen.splice(0)]).toEqual(["later", ["acknowledgement", "response"]]);
-  // As a LiveKit client asks.
+  // A request as a LiveKit client sends it.
   ben.data.requests.receive({ from: "ann", request: { id: "x", method: "soon", version: 1 } });
   await pass(500);
   expect(seen).toEqual(["acknowledgement", "response"]);

@@ -25,7 +25,7 @@ type Output = TransformStreamDefaultController<EncodedFrame>;
 const scope = globalThis as unknown as WorkerScope;
 const keys = new KeyStore();
 const receivers = new Map<string, Receiver>();
-/** By payload type. */
+/** The MIME types of codecs by payload type. */
 let mimeTypes: ReadonlyMap<number, string> = new Map();
 
 /** Decrypts the frames of one receiver, which gets the tracks of several participants one after another. */

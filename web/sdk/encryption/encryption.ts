@@ -13,7 +13,7 @@ import { StoaError } from "../errors.ts";
 import type { RemoteTrack } from "../room/remote-participant.ts";
 import type { FromWorker, ToWorker, TransformOptions } from "./messages.ts";
 
-/** What the agreement needs of a room. */
+/** The parts of a room that the key agreement uses. */
 type Agreeing = {
   safetyNumber: string | null;
   readonly participants: ReadonlyMap<string, { identity: string; attributes: Readonly<Record<string, string>> }>;
@@ -94,7 +94,7 @@ export class Encryption implements DataKeys {
     this.#send({ type: "codecs", mimeTypes });
   }
 
-  /** Nothing leaves this sender unencrypted from now on. */
+  /** From now on nothing leaves this sender unencrypted. */
   encrypt(sender: RTCRtpSender): void {
     sender.transform ??= this.#transform({ direction: "send" });
   }

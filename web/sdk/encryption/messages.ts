@@ -1,4 +1,4 @@
-/** What the page and the encryption worker send each other. */
+/** The messages between the page and the encryption worker. */
 import type { EncryptedContent } from "../../../src/protocol/data/data-packet.ts";
 import type { KeyCommand } from "../../../src/protocol/encryption/key-store.ts";
 
@@ -9,7 +9,7 @@ export type ToWorker =
   | KeyCommand
   /** The participant whose track arrives at a receiver; null if it is not encrypted. */
   | { type: "assign"; receiver: string; identity: string | null }
-  /** Which codec each payload type of the connection is: Firefox does not name it with a frame. */
+  /** The codec of each payload type, which Firefox does not name with a frame. */
   | { type: "codecs"; mimeTypes: ReadonlyMap<number, string> }
   /** Each is answered with `data` and the same id. */
   | { type: "encryptData"; id: number; plain: Uint8Array }

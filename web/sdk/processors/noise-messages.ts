@@ -1,4 +1,4 @@
-/** What the page and the worklet of the noise suppression agree on. */
+/** What the page and the noise suppression's worklet agree on. */
 export const PROCESSOR_NAME = "stoa-noise-suppression";
 
 export type NoiseOptions = { wasmBinary: ArrayBuffer; maxShare: number };

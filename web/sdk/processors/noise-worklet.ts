@@ -18,9 +18,12 @@ type Rnnoise = {
   rnnoise_process_frame(state: number, output: number, input: number): number;
 };
 
-/** What RNNoise takes at a time. */
+/** The number of samples that RNNoise processes at a time. */
 const FRAME = 480;
-/** As many samples of a frame have come at most before the block of 128 with its last one; both lengths are multiples of 32. */
+/**
+ * At most this many samples of a frame have arrived before the block of 128 that completes it, because both lengths are multiples
+ * of 32.
+ */
 const WAITING = FRAME - 32;
 /** RNNoise works with samples of 16 bits. */
 const SCALE = 0x7fff;

@@ -8,7 +8,7 @@ export type Segmenter = {
   close(): void;
 };
 
-/** What is used of `@mediapipe/selfie_segmentation`, which is a script and no module. */
+/** The parts of `@mediapipe/selfie_segmentation` that are used. It is a script, not a module. */
 type SelfieSegmentation = {
   setOptions(options: { modelSelection: 0 | 1 }): void;
   onResults(listener: (results: { segmentationMask: CanvasImageSource }) => void): void;

@@ -4,7 +4,7 @@ export type DrawFrame = (frame: FrameSource, width: number, height: number) => P
 
 export type TransformedFrames = {
   track: MediaStreamTrack;
-  /** Resolves when so many frames have been drawn; rejects when one could not be. */
+  /** Resolves when this many frames have been drawn; rejects if one cannot be drawn. */
   first(count: number): Promise<void>;
   stop(): void;
 };

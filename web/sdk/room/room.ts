@@ -62,7 +62,7 @@ export class Room extends Emitter<RoomEvents> {
   readonly #encryption: Encryption | null;
   #state: ConnectionState = "CONNECTING";
   #mediaFlows = true;
-  /** As the server has counted them; 0 while all are known. */
+  /** The server's count of participants; 0 while all of them are known. */
   #participantCount = 0;
   /** The metadata that the page has set; undefined while that of the token applies. */
   #metadata: string | null | undefined;

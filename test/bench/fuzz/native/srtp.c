@@ -7,13 +7,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   engine *e = fuzz_engine();
   input in = {data, size};
   uint32_t profile = 1 + (take(&in, 1) & 1), rollover = take(&in, 4), header = take(&in, 1), flip = take(&in, 2);
-  // Before the packet, which takes everything that is left.
+  // Taken before the packet, which takes all the rest.
   uint32_t spare = take(&in, 1) % 64;
   uint32_t sender = stoa_add_cipher(e, profile, fuzz_key, sizeof fuzz_key);
   uint32_t opener = stoa_add_cipher(e, profile, fuzz_key, sizeof fuzz_key);
   MUST(sender && opener);
   find_cipher(e, opener)->uses_own_gcm = 0;
-  // What is received has a buffer's size with its tag, so a packet is smaller before it is protected.
+  // A received packet fills a buffer including its tag, so the packet is smaller before it is protected.
   uint8_t plain[BUFFER_BYTES - GCM_TAG_BYTES - RTCP_INDEX_BYTES];
   uint32_t length = take_bytes(&in, plain, sizeof plain), capacity = length + spare;
 

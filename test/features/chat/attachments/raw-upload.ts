@@ -2,7 +2,7 @@ import { connect, type Socket } from "node:net";
 
 type RawRequest = {
   socket: Socket;
-  /** What came back so far. */
+  /** The response so far. */
   received(): string;
   send(data: string | Uint8Array): Promise<void>;
   /** Resolves with all that came back once `enough` says so, or the other side has closed. */

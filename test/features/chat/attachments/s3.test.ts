@@ -122,7 +122,7 @@ test("an upload that is erased before completion leaves no object, even if its a
   const attachment = services.attachments.find(upload.id);
   await runtime.write((unit) => services.attachments.erase(unit, attachment));
   while (texts().includes("erase")) await Bun.sleep(5);
-  // By its signature the bucket takes it once more.
+  // The signature is still valid, so the bucket accepts the upload once more.
   expect((await world.put(upload, "again")).status).toBe(200);
   await services.attachments.removals.run();
   expect(texts()).toContain("again");

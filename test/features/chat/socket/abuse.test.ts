@@ -41,7 +41,7 @@ test("[contract 8] a reader that stops reading is closed with 4408, resumes with
   await slow.until(() => slow.closeCode !== null);
   expect(slow.closeCode).toBe(4408);
   const read = slow.frames.filter(({ type }) => type === "message").map(({ seq }) => seq ?? 0);
-  // Whatever got through did so in order and without a hole.
+  // The messages that were delivered are in order and without a gap.
   expect(read).toEqual(Array.from({ length: read.length }, (_, i) => i + 4));
 
   const last = read.at(-1) ?? 3;
@@ -118,7 +118,7 @@ test("[chat] 10,000 malformed, oversized or binary frames affect neither the ser
   );
   expect([alice.closeCode, bob.closeCode, sockets]).toEqual([null, null, frames / 10]);
   expect((await world.call("GET", "/readyz")).status).toBe(200);
-  // Nothing of it was said in the conversation.
+  // None of them was stored in the conversation.
   const { body } = await world.call("GET", `/v1/chat/conversations/${room}/messages?senderId=mallory`);
   expect(body.data).toEqual([]);
 }, 120_000);

@@ -52,7 +52,7 @@ test("[contract 8] a socket that is closed right after a commit has received its
     for (const socket of [...network.chatSockets.hub.sockets]) socket.end(4500, "restarting");
   };
   chat.server.runtime.bus.on("chatEvent", ({ event }) => {
-    // After the answer was made, before it has left.
+    // This runs after the answer is made and before it is sent.
     if (event.type === "message") queueMicrotask(() => queueMicrotask(closeAll));
   });
   const text = JSON.stringify({ type: "message.send", id: "last", room: "general", text: "the last one" });

@@ -15,7 +15,7 @@ type StormReport = {
   sendsDuring: number;
   sendAckMs: { p50: number; p99: number; max: number };
   presenceFrames: number;
-  /** What the server spent on each socket's way back. */
+  /** The server's CPU time for each reconnecting socket. */
   cpuMicrosPerReconnect: number;
 };
 
@@ -114,7 +114,7 @@ async function run(child: ChatChild, sockets: number): Promise<StormReport> {
   };
 }
 
-/** As many at once as a fleet of clients with a little jitter would be. */
+/** Limits concurrency to what a fleet of clients with a little jitter would have. */
 async function inGroups<T>(items: T[], work: (item: T, index: number) => Promise<void>): Promise<void> {
   let next = 0;
   await Promise.all(

@@ -188,7 +188,7 @@ test("[8] typing expires after CHAT_TYPING_TTL_SECONDS unless it is renewed", as
   expect(await typing()).toEqual(["bob"]);
   pass(2);
   await bob.say("typing.start", { room: "general" });
-  // Others know already that he types: nothing new to tell yet.
+  // Others already know that he is typing, so they are not notified again.
   expect(seen(alice, "typing.started")).toHaveLength(1);
   pass(6.75);
   expect([await typing(), seen(alice, "typing.stopped").length]).toEqual([["bob"], 0]);
@@ -272,7 +272,7 @@ test("[contract 8] only a reader with more than 1 MiB unread is closed with 4408
   bob.socket.bufferedBytes += 1;
   network.chatSockets.sweep();
   expect([alice.socket.closed, bob.socket.closed]).toEqual([null, 4408]);
-  // What follows is not sent to it any more.
+  // Later events are not sent to this socket.
   const before = bob.socket.frames.length;
   await alice.say("message.send", { room: "general", text: "x" });
   expect(bob.socket.frames).toHaveLength(before);

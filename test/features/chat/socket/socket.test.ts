@@ -136,7 +136,7 @@ test("[contract 8] changes made by REST reach the sockets", async () => {
     "conversation.updated",
     "message.deleted",
   ]);
-  // What was deleted since is not in the replay, though it was in the push.
+  // A message that was deleted since is not in the replay, although it was pushed before.
   expect(JSON.stringify(pushed)).toContain("hey");
   expect(JSON.stringify(replayed)).not.toContain("hey");
 });

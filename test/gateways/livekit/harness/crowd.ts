@@ -160,7 +160,7 @@ export const allSee = (page: Page, identities: readonly string[], frames: number
     { timeout: 2 * WAIT_MS, polling: 250 },
   );
 
-/** What each of this page has shown and whom it knows, for the sentence of a test that fails. */
+/** What each client of this page shows and whom it knows, for the message of a failed test. */
 export const views = (page: Page) =>
   page.evaluate(() =>
     Object.fromEntries([...window.crowd].map(([own, one]) => [own, { frames: one.frames(), names: one.names() }])),

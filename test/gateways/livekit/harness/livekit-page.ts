@@ -1,7 +1,7 @@
 import type { Scripted } from "../../../e2e/sdk/scripted.ts";
 import { WAIT_MS } from "./stage.ts";
 
-/** As much of `livekit-client` as the tests touch in a page. */
+/** The parts of `livekit-client` that the tests use in a page. */
 // biome-ignore lint/suspicious/noExplicitAny: a package that is not among our dependencies, driven as its users drive it
 type Anything = any;
 
@@ -18,7 +18,7 @@ type JoinOptions = {
   publish?: boolean;
   room?: object;
   connect?: object;
-  /** Everything is encrypted from end to end with it. */
+  /** Encrypts everything from end to end with this key. */
   key?: string;
 };
 

@@ -18,7 +18,7 @@ type Grant = Record<string, boolean | string | string[] | TrackSource[]>;
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked into field by field, and a wrong one fails the test
 type Anything = any;
 
-/** As much of `livekit-server-sdk` as is used here. */
+/** The parts of `livekit-server-sdk` that are used here. */
 type ServerSdk = {
   AccessToken: new (
     key: string,

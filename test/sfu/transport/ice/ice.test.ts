@@ -167,7 +167,7 @@ describe("ICE-lite on one port", () => {
     reached(B, 20_000, { pwd: credentials.pwd });
     reached(B, 20_000, { from: { ...B, port: B.port + 1 } });
     expect(session.selected).toMatchObject(A);
-    // Nor after the one in use has fallen silent, or is gone.
+    // The forged address is not used either after the current one has fallen silent or is gone.
     receive(check(credentials), B, 40_000);
     expect(session.selected).toMatchObject(A);
     reached(B, 40_000);
@@ -232,7 +232,7 @@ describe("ICE-lite on one port", () => {
       `remote:${credentials.ufrag}`,
       `remote:${fresh.ufrag}`,
     ]);
-    // It refuses to answer the first one.
+    // The client does not answer the first check.
     reached(B, 90);
     receive(check(fresh), B, 100);
     expect(session.selected).toMatchObject(B);

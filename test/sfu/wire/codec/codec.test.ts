@@ -47,9 +47,12 @@ describe("VP8 [RFC 7741]", () => {
     expect(descriptor).toMatchObject(expected);
   });
 
-  test.each(["", "90", "90 80", "90 80 80", "90 c0 01", "90 20", "90 f0 ffff fe"])("a descriptor that is cut off is refused: %p", (bytes) => {
-    expect(parse(bytes).ok).toBe(false);
-  });
+  test.each(["", "90", "90 80", "90 80 80", "90 c0 01", "90 20", "90 f0 ffff fe"])(
+    "a descriptor that is cut off is refused: %p",
+    (bytes) => {
+      expect(parse(bytes).ok).toBe(false);
+    },
+  );
 
   test("rewriting changes only the ids", () => {
     const { descriptor, bytes } = parse("90 f0 8001 02 63 10");

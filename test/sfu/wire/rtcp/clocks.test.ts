@@ -1,4 +1,4 @@
-// What a peer's clocks say is no measure of its path: round trip, jitter and repairs are the same whatever they say.
+// A peer's clocks do not affect the measurement of its path: round trip, jitter and repairs are the same with any clock.
 
 import { describe, expect, test } from "bun:test";
 import { SentReports } from "../../../../src/sfu/forwarding/sender-report.ts";

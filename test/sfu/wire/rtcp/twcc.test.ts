@@ -14,7 +14,7 @@ import {
 } from "../../../../src/sfu/wire/rtcp/twcc-feedback.ts";
 import { hex } from "../../packets.ts";
 
-/** Everything the recorder has to say, as sequence number → arrival or NaN. */
+/** All reports of the recorder, as sequence number → arrival, or NaN. */
 function report(recorder: TwccRecorder): { sequence: number; arrivedMs: number }[] {
   const statuses: { sequence: number; arrivedMs: number }[] = [];
   const out = new Uint8Array(MAX_TWCC_BYTES);
@@ -170,7 +170,7 @@ describe("transport-wide feedback to a publisher", () => {
             ticks += step.waitTicks;
             recorder.record(extended & 0xffff, ticks / 4);
             sent.push({ extended, at: ticks / 4 });
-            // What is not reported is forgotten after 2,048 packets.
+            // Unreported packets are forgotten after 2,048 packets.
             const isDue = step.report === 0 || extended - collectedAt > 1_200;
             if (isDue && extended - start < 60_000) collect();
           }
@@ -241,7 +241,7 @@ describe("transport-wide feedback from a viewer", () => {
     const feedback = new TransportFeedback();
     Object.assign(feedback, { baseSequence: 65_534, count: 3, reference: 0 });
     feedback.arrivals.set([1, Number.NaN, 2]);
-    // Its request comes before the report, that of the second packet after it.
+    // The request comes before the report that the second packet after it causes.
     sent.sentAgain(0);
     const [first, second, third] = rows(sent.match(feedback, 1_100));
     expect([first?.[1], second?.[1], third?.[1]]).toEqual([1, Number.NaN, Number.NaN]);

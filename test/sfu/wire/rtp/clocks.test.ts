@@ -1,4 +1,4 @@
-// Whatever a publisher's clocks say and however they run, time goes on evenly for its viewers and in its recordings.
+// Time advances evenly for viewers and in recordings, whatever a publisher's clocks show and however they run.
 
 import { describe, expect, test } from "bun:test";
 import { MediaTime } from "../../../../src/sfu/recording/media-time.ts";
@@ -68,7 +68,7 @@ describe.each(CLOCKS)("a publisher up for $uptimeMs ms, drifting by $driftPpm pp
       const elapsedMs = ((outgoing - first) >>> 0) / (RATE / 1000);
       worstMs = Math.max(worstMs, Math.abs(elapsedMs - trueMs));
     }
-    // Its own drift of up to 24 ms in two minutes is the publisher's, for audio and video alike.
+    // The publisher's own drift of up to 24 ms in two minutes applies to audio and video alike.
     expect(worstMs).toBeLessThan(60);
   });
 
@@ -97,7 +97,7 @@ describe("audio that is captured more slowly or faster than real time", () => {
   const REPORT_MS = 5_000;
   const SETTLED_MS = 3 * REPORT_MS;
 
-  /** By how much too late its moments are recorded, from the third report on, when it lags by so much at a moment. */
+  /** How much too late moments are recorded, from the third report on, when the audio lags by `lagsByMs`. */
   function recorded(lagsByMs: (trueMs: number) => number): number[] {
     const publisher = new PublisherClock();
     const stream = new StreamClock();
