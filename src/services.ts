@@ -13,8 +13,9 @@ import { pushPersonalColumns, pushPersonalData } from "./features/push/personal-
 import { createPush } from "./features/push/push.ts";
 import { recordingPersonalColumns, recordingPersonalData } from "./features/recordings/personal-data.ts";
 import { createRecordings, recordingsOfCalls } from "./features/recordings/recordings.ts";
+import { moderationService } from "./features/rooms/moderation.service.ts";
 import { roomPersonalColumns, roomPersonalData } from "./features/rooms/personal-data.ts";
-import { createModeration, createRooms } from "./features/rooms/rooms.ts";
+import { createRooms } from "./features/rooms/rooms.ts";
 import { sessionPersonalColumns, sessionPersonalData } from "./features/sessions/personal-data.ts";
 import { createSessions, type Sessions } from "./features/sessions/sessions.ts";
 import { usagePersonalColumns, usagePersonalData } from "./features/usage/personal-data.ts";
@@ -62,7 +63,7 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
     isStreamRoom: isLiveStreamRoom,
   });
   const { liveRooms } = signaling;
-  const moderation = createModeration(runtime, { ...rooms, liveRooms });
+  const moderation = moderationService(runtime, { ...rooms, liveRooms });
   const webhooks = createWebhooks(runtime, projects.apiKeys.livekitKey);
   const egresses = createEgresses(runtime, { ...rooms, nodes, liveRooms });
   const livekitClients = createLivekitGateway(runtime, {

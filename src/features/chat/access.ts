@@ -76,17 +76,12 @@ export function accessRules({ conversations, members, messages }: ChatStores) {
       return member?.status === "ACTIVE" && scopesOf(holder, member).includes("chat:read");
     },
 
-    /** Checks a request over all conversations of a user, where only the token's scopes decide. */
-    requireScope(caller: ChatCaller, scope: ChatScope): void {
-      if (caller.kind === "apiKey" || caller.scopes.includes(scope)) return;
-      throw new ApiError("SVC_PERMISSION_DENIED", `This needs ${scope}.`);
-    },
+    requireScope: requireTokenScope,
 
     /** Checks a request that applies to all conversations of a user, such as a block. */
     requireAllConversations(caller: ChatCaller, scope: ChatScope): void {
-      if (caller.kind === "apiKey") return;
-      if (!caller.scopes.includes(scope)) throw new ApiError("SVC_PERMISSION_DENIED", `This needs ${scope}.`);
-      if (caller.conversations === null) return;
+      requireTokenScope(caller, scope);
+      if (caller.kind === "apiKey" || caller.conversations === null) return;
       throw new ApiError("SVC_PERMISSION_DENIED", "This needs a token that is not limited to some conversations.");
     },
 
@@ -104,6 +99,12 @@ export function accessRules({ conversations, members, messages }: ChatStores) {
       return { access: enter(caller, conversation, scope, "SVC_MESSAGE_NOT_FOUND"), message };
     },
   };
+}
+
+/** Checks a request over all conversations of a user, where only the token's scopes decide. */
+function requireTokenScope(caller: ChatCaller, scope: ChatScope): void {
+  if (caller.kind === "apiKey" || caller.scopes.includes(scope)) return;
+  throw new ApiError("SVC_PERMISSION_DENIED", `This needs ${scope}.`);
 }
 
 function inTenant(caller: Tenant, conversation: ConversationRow): boolean {

@@ -3,8 +3,6 @@ import { changing, inserter, rowsOf, updater } from "../../kernel/db/statements.
 import type { Tenant } from "../../kernel/tenant.ts";
 import { egresses } from "./egress.table.ts";
 
-export type EgressStore = ReturnType<typeof egressStore>;
-
 export function egressStore({ $client: client }: Db) {
   const rows = rowsOf(client, egresses);
   const byId = rows<[string]>("WHERE id = ?");

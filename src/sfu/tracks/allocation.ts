@@ -8,8 +8,9 @@ import type { UdpPort } from "../transport/udp.ts";
 import type { RtcpBytes } from "../wire/rtcp/rtcp.ts";
 import type { SentPackets, TransportFeedback } from "../wire/rtcp/twcc-feedback.ts";
 import type { Publication } from "./publication.ts";
+import { LAYER_NAMES } from "./published-layer.ts";
 import type { SelectableLayer } from "./spatial-layers.ts";
-import { layerNumber, type Subscription } from "./subscription.ts";
+import type { Subscription } from "./subscription.ts";
 
 /** Assumed until a keyframe shows the height. */
 const NOMINAL_HEIGHTS = [180, 360, 720] as const;
@@ -159,7 +160,7 @@ function requestOf({ publication, settings, section }: Subscription, nowMs: numb
     })),
     temporalShares: publication.choices.find(({ index }) => live & (1 << index))?.stream.temporal.shares,
     maxHeight: settings.maxHeight ?? undefined,
-    maxLayer: settings.layer === "auto" ? undefined : positionOf(publication, layerNumber(settings.layer)),
+    maxLayer: settings.layer === "auto" ? undefined : positionOf(publication, LAYER_NAMES.indexOf(settings.layer)),
     paused: settings.paused || publication.muted || !publication.audible,
     priority: settings.priority,
   };

@@ -10,7 +10,7 @@ import type { ClockReference } from "../wire/rtp/timestamp-map.ts";
 import { matchCodec } from "../wire/sdp/codecs.ts";
 import type { OutgoingSection } from "./outgoing-section.ts";
 import type { Publication, Subscriber } from "./publication.ts";
-import { LAYER_NAMES, type PublishedLayer } from "./published-layer.ts";
+import type { PublishedLayer } from "./published-layer.ts";
 import type { SelectableLayer } from "./spatial-layers.ts";
 
 export type SubscriptionSettings = {
@@ -284,8 +284,4 @@ export class Subscription implements Subscriber {
     this.#reported = delivery;
     this.#viewer.changed(delivery);
   }
-}
-
-export function layerNumber(layer: Layer): number {
-  return LAYER_NAMES.indexOf(layer);
 }

@@ -100,7 +100,7 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
       ? null
       : {
           cause: "server_overload",
-          sentence: `The media server was overloaded: its CPUs were ${round(serverCpuPercent)} % busy.`,
+          sentence: `The media server was overloaded: its CPUs were ${Math.round(serverCpuPercent)} % busy.`,
           evidence: { serverCpuPercent, serverBusySeconds },
         },
   ({ deviceErrors }) =>
@@ -116,7 +116,7 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
       ? null
       : {
           cause: "missing_key",
-          sentence: `The participant had no key for the encrypted tracks of ${missingKeysOf.join(", ")} and could not see or hear them for ${round(missingKeySeconds)} seconds.`,
+          sentence: `The participant had no key for the encrypted tracks of ${missingKeysOf.join(", ")} and could not see or hear them for ${Math.round(missingKeySeconds)} seconds.`,
           evidence: { missingKeysOf, missingKeySeconds },
         },
   ({ limitedByCpuSeconds, qualityMs }) =>
@@ -124,7 +124,7 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
       ? null
       : {
           cause: "publisher_cpu",
-          sentence: `For ${round(limitedByCpuSeconds)} seconds, the participant's computer was too slow to encode its video in full quality.`,
+          sentence: `For ${Math.round(limitedByCpuSeconds)} seconds, the participant's computer was too slow to encode its video in full quality.`,
           evidence: { limitedByCpuSeconds },
         },
   ({ reconnects }) =>
@@ -145,7 +145,7 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
       ? null
       : {
           cause: "downlink_loss",
-          sentence: `${round(downlinkLossPercent)} % of the packets to the participant were lost.`,
+          sentence: `${Math.round(downlinkLossPercent)} % of the packets to the participant were lost.`,
           evidence: { downlinkLossPercent },
         },
   encoderLimited,
@@ -156,12 +156,12 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
       : transport === "relay"
         ? {
             cause: "relayed",
-            sentence: `Media went through a relay, with a round-trip time of ${round(rttMs)} ms.`,
+            sentence: `Media went through a relay, with a round-trip time of ${Math.round(rttMs)} ms.`,
             evidence: { rttMs, transport },
           }
         : {
             cause: "high_rtt",
-            sentence: `The participant is far away or on a slow connection: the round-trip time was ${round(rttMs)} ms.`,
+            sentence: `The participant is far away or on a slow connection: the round-trip time was ${Math.round(rttMs)} ms.`,
             evidence: { rttMs },
           },
   ({ stalls, stalledMs }) =>
@@ -169,7 +169,7 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
       ? null
       : {
           cause: "media_stalled",
-          sentence: `The participant was connected, but no media arrived for ${round(stalledMs / 1000)} seconds.`,
+          sentence: `The participant was connected, but no media arrived for ${Math.round(stalledMs / 1000)} seconds.`,
           evidence: { stalls, stalledMs },
         },
 ];
@@ -179,7 +179,7 @@ function uplinkFull(evidence: Evidence): Finding | null {
   const { uplinkWaitMs, rttMs, limitedByBandwidthSeconds } = evidence;
   // The queue must be most of the round trip. If the downlink is full as well, only the downlink is a certain cause.
   if (!isMostlyWaiting(uplinkWaitMs, rttMs) || downlinkNarrow(evidence)) return null;
-  const sentence = `The participant's upload bandwidth was too low for what it sent: packets were queued for ${round(uplinkWaitMs)} ms.`;
+  const sentence = `The participant's upload bandwidth was too low for what it sent: packets were queued for ${Math.round(uplinkWaitMs)} ms.`;
   return { cause: "uplink_narrow", sentence, evidence: { uplinkWaitMs, limitedByBandwidthSeconds } };
 }
 
@@ -188,9 +188,9 @@ function uplinkLossy(evidence: Evidence): Finding | null {
   const { uplinkLossPercent, downlinkLossPercent, waitWhileLosingMs } = evidence;
   if (uplinkLossPercent === null || uplinkLossPercent < LOSS_PERCENT) return null;
   if (uplinkLossPercent < (downlinkLossPercent ?? 0)) return null;
-  const lost = `${round(uplinkLossPercent)} % of the packets`;
+  const lost = `${Math.round(uplinkLossPercent)} % of the packets`;
   if (isMostlyWaiting(waitWhileLosingMs, evidence.rttMs) && !downlinkNarrow(evidence)) {
-    const sentence = `The participant's upload bandwidth was too low for what it sent: ${lost} were lost, and the others were queued for ${round(waitWhileLosingMs)} ms.`;
+    const sentence = `The participant's upload bandwidth was too low for what it sent: ${lost} were lost, and the others were queued for ${Math.round(waitWhileLosingMs)} ms.`;
     return { cause: "uplink_narrow", sentence, evidence: { uplinkLossPercent, waitWhileLosingMs } };
   }
   const sentence = `${lost} from the participant were lost.`;
@@ -201,16 +201,16 @@ function uplinkLossy(evidence: Evidence): Finding | null {
 function serverLinkBad(all: Evidence): Finding | null {
   const { serverLinkLossPercent, serverLinkRttMs, serverLinkNarrowSeconds, leastServerLinkBps } = all;
   if (isLong(serverLinkNarrowSeconds, all.qualityMs) && leastServerLinkBps !== null) {
-    const sentence = `For ${round(serverLinkNarrowSeconds)} seconds, the bandwidth between two media servers of the room was too low for the video: it fell to ${round(leastServerLinkBps / 1000)} kbit/s.`;
+    const sentence = `For ${Math.round(serverLinkNarrowSeconds)} seconds, the bandwidth between two media servers of the room was too low for the video: it fell to ${Math.round(leastServerLinkBps / 1000)} kbit/s.`;
     return { cause: "server_link", sentence, evidence: { leastServerLinkBps, serverLinkNarrowSeconds } };
   }
   const evidence = { serverLinkLossPercent, serverLinkRttMs };
   if (serverLinkLossPercent !== null && serverLinkLossPercent >= Math.max(LOSS_PERCENT, all.downlinkLossPercent ?? 0)) {
-    const sentence = `${round(serverLinkLossPercent)} % of the packets were lost between two media servers of the room, on their way to the participant.`;
+    const sentence = `${Math.round(serverLinkLossPercent)} % of the packets were lost between two media servers of the room, on their way to the participant.`;
     return { cause: "server_link", sentence, evidence };
   }
   if (serverLinkRttMs === null || serverLinkRttMs < HIGH_RTT_MS) return null;
-  const sentence = `The media servers of the room are far from each other: the round-trip time between them was ${round(serverLinkRttMs)} ms.`;
+  const sentence = `The media servers of the room are far from each other: the round-trip time between them was ${Math.round(serverLinkRttMs)} ms.`;
   return { cause: "server_link", sentence, evidence };
 }
 
@@ -220,7 +220,7 @@ function isMostlyWaiting(waitMs: number | null, rttMs: number | null): waitMs is
 
 function encoderLimited({ limitedByBandwidthSeconds, qualityMs }: Evidence): Finding | null {
   if (!lastedLongEnough(limitedByBandwidthSeconds, qualityMs)) return null;
-  const sentence = `For ${round(limitedByBandwidthSeconds)} seconds, the participant's upload bandwidth was too low for its video.`;
+  const sentence = `For ${Math.round(limitedByBandwidthSeconds)} seconds, the participant's upload bandwidth was too low for its video.`;
   return { cause: "uplink_narrow", sentence, evidence: { limitedByBandwidthSeconds } };
 }
 
@@ -228,7 +228,7 @@ function encoderLimited({ limitedByBandwidthSeconds, qualityMs }: Evidence): Fin
 function downlinkNarrow({ leastDownlinkBps, heldBackSeconds, qualityMs }: Evidence): Finding | null {
   const isNarrow = leastDownlinkBps !== null && leastDownlinkBps < NARROW_BPS;
   if (!isNarrow || !isLong(heldBackSeconds, qualityMs)) return null;
-  const sentence = `For ${round(heldBackSeconds)} seconds, the participant's download bandwidth was too low for the video that it requested: it fell to ${round(leastDownlinkBps / 1000)} kbit/s.`;
+  const sentence = `For ${Math.round(heldBackSeconds)} seconds, the participant's download bandwidth was too low for the video that it requested: it fell to ${Math.round(leastDownlinkBps / 1000)} kbit/s.`;
   return { cause: "downlink_narrow", sentence, evidence: { leastDownlinkBps, heldBackSeconds } };
 }
 
@@ -251,8 +251,4 @@ function lastedLongEnough(limitedSeconds: number, qualityMs: Evidence["qualityMs
 function isShareOf(seconds: number, qualityMs: Evidence["qualityMs"], share: number): boolean {
   const totalSeconds = Object.values(qualityMs).reduce((sum, ms) => sum + ms, 0) / 1_000;
   return seconds > 0 && seconds >= totalSeconds * share;
-}
-
-function round(value: number): number {
-  return Math.round(value);
 }
