@@ -226,7 +226,7 @@ export function createNodeLinks(output: NodeLinksOutput) {
       }
     },
 
-    /** Closes the links of which the node at the other end has not come back. */
+    /** Closes links whose other node has not come back. */
     closeUnpaired(serverName: string): void {
       for (const [linkId, { site }] of found) {
         if (site.serverName !== serverName) continue;

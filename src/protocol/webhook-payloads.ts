@@ -76,9 +76,7 @@ export const WebhookPayloads = {
   "participant.moved": Type.Object({
     ...{ roomId: Text, roomName: Text, toRoomId: Text, toRoomName: Text, identity: Text, at: Text },
   }),
-  "lobby.knocked": Type.Object({
-    ...{ roomId: Text, roomName: Text, identity: Text, name: NullableText, at: Text },
-  }),
+  "lobby.knocked": Type.Object({ roomId: Text, roomName: Text, identity: Text, name: NullableText, at: Text }),
   "call.ringing": Type.Object({ ring: Ring }),
   "call.ring_ended": Type.Object({ ring: Ring }),
   "recording.started": Type.Object({ recording: Recording }),

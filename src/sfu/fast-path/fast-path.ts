@@ -20,9 +20,9 @@ export interface FastPath {
   /** Refuses packets of more than `maxStreams` SSRCs, by default those of a client. */
   createReceiver(master: SrtpMasterKey, maxStreams?: number): IncomingSrtp;
   readonly fanOutToGroup: GroupFanOut;
-  /** Null when the socket of Bun has to send. */
+  /** Null if Bun's socket has to send. */
   readonly send: SendNatively | null;
-  /** Null when the event loop has to receive everything. */
+  /** Null if the event loop has to receive everything. */
   readonly receiveLoop: NativeReceiveLoop | null;
   /** Forgets all keys. Later calls are refused. */
   close(): void;

@@ -11,7 +11,7 @@ import type { SubscriberSlot } from "./subscriber-slot.ts";
 /** The subscriber that a slot belongs to. */
 export interface SlotHolder {
   readonly numbers: SubscriberSlot["numbers"];
-  /** The slot was removed after so many bytes and this sequence number. */
+  /** Called when the slot was removed, with the bytes sent from it and the last sequence number. */
   left(bytes: number, lastOutgoing: number): void;
 }
 

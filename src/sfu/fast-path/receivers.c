@@ -153,7 +153,7 @@ void free_receivers(engine *e) {
   free(e->receivers);
 }
 
-// A receiver for packets of so many streams under that key. Returns its number, or 0.
+// Adds a receiver with this key, for packets of at most `max_streams` streams. Returns its number, or 0.
 EXPORT uint32_t stoa_add_receiver(engine *e, uint32_t cipher_number, uint32_t max_streams) {
   if (!find_cipher(e, cipher_number)) return 0;
   uint32_t index = 0;

@@ -1,10 +1,8 @@
 /**
  * Maps a publisher's sender reports to the server's clock, with one offset for all its streams, so that audio and video stay
- * synchronous. A late report shows nothing about clocks; what counts is the relation of its two times. When that changes suddenly
- * (the clock was set, or the stream's time jumped), the offset changes only once several reports agree.
- *
- * Reports are late and never early: the one with the shortest delay shows the offset best, and half of the shortest round trip is
- * that delay. So publishers with different paths, or whose first reports met a busy machine, become synchronous.
+ * synchronous. Reports may be late but are never early, so the one with the shortest delay shows the offset best; that delay is
+ * half of the shortest round trip. The offset changes suddenly only if several reports agree that a clock was set or that a
+ * stream's time jumped.
  */
 
 import { timestampDiff } from "../wire/rtp/sequence.ts";

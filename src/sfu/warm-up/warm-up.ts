@@ -132,9 +132,7 @@ export class WarmUpCall {
     }));
     callEngine(engine, "openRoom", { roomId: ROOM });
     for (const { id } of peers)
-      callEngine(engine, "addParticipant", {
-        ...{ roomId: ROOM, participantId: id, identity: id, permissions: PERMISSIONS },
-      });
+      callEngine(engine, "addParticipant", { roomId: ROOM, participantId: id, identity: id, permissions: PERMISSIONS });
     const publish: Negotiate["publish"] = [
       { mid: "0", clientTrackId: "audio", kind: "audio", source: "microphone" },
       { mid: "1", clientTrackId: "video", kind: "video", source: "camera" },

@@ -36,7 +36,7 @@ export function callText(
     case "MISSED":
       return missedText(callerId);
     case "ENDED":
-      // One participant waited, and no other member joined.
+      // Only one participant came, and other members did not join.
       if (participantCount <= 1 && missed !== null && missed.length > 0)
         return missedText(callerId ?? participants[0] ?? null);
       return `Call ended, ${durationText(durationMs ?? 0)}`;

@@ -83,7 +83,10 @@ export function conversationStore({ $client: client }: Db) {
   return {
     find: (id: string): ConversationRow | null => byId.get(id),
 
-    /** By conv_ id, uuid, name, or the id or name of its RTC room; a conversation's name never looks like an id. */
+    /**
+     * Finds a conversation by conv_ id, uuid, name, or the id or name of its RTC room. A conversation's name never looks like an
+     * id.
+     */
     resolve({ projectId, environment }: Tenant, reference: string): ConversationRow | null {
       if (reference.startsWith("conv_")) return byPublicId.get(reference, projectId, environment);
       if (!UUID.test(reference)) {

@@ -41,7 +41,7 @@ export function createPreSend({ config, fetch, ids, log, metrics, now, timers }:
   const verdicts = metrics.counter("stoa_chat_filter_total", "Responses of the pre-send filter by outcome", [
     "outcome",
   ]);
-  /** By conversation; each promise resolves when all earlier messages have been passed to the writer. */
+  /** By conversation: a promise that resolves when all earlier messages have been passed to the writer. */
   const tails = new Map<string, Promise<void>>();
   let openRequests = 0;
 

@@ -38,9 +38,9 @@ export function searchStore({ $client: client }: Db) {
      ORDER BY s.rowid DESC LIMIT ?4`,
   );
   return {
-    /** Marks a new message. */
+    /** Marks a new message as pending for the index. */
     markRow: (unit: Unit, id: number) => void markRow.run(unit, id),
-    /** Marks a changed message. */
+    /** Marks a changed message as pending for the index. */
     mark: (unit: Unit, messageId: string) => void mark.run(unit, messageId),
     pending: (limit: number): PendingMessage[] => pending.all(limit),
     isPending: (): boolean => isPending.get() !== null,

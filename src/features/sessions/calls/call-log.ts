@@ -22,7 +22,7 @@ type LiveCall = {
   roomName: string;
   /** Sessions in the call, including those whose socket dropped. */
   present: Set<string>;
-  /** Identities whose next client is taking over: the call does not end in between. */
+  /** Identities whose client is being replaced by another: the call does not end in between. */
   replacing: Set<string>;
   /** The call began before this process; the media nodes will report who is still in it. */
   recovered: boolean;

@@ -220,7 +220,10 @@ export class SentPackets implements TransportSequence {
     return bytes;
   }
 
-  /** Returns every known reported packet in sequence. An arrived packet is returned once; a lost one again if it arrives. */
+  /**
+   * Returns every known packet of the report, in sequence. An arrived packet is returned once; a lost one again if it arrives
+   * later.
+   */
   match(
     { acknowledged, arrivals, baseSequence, count, reference }: TransportFeedback,
     nowMs: number,

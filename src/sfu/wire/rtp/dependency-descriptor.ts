@@ -22,7 +22,7 @@ type Structure = {
   decodeTargets: DecodeTarget[];
   spatialLayers: number;
   temporalLayers: number;
-  /** By spatial layer; empty when the structure has none. */
+  /** The height of each spatial layer; empty if the structure has none. */
   heights: number[];
 };
 
