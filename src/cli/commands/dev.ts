@@ -70,8 +70,6 @@ function warmUp({ untilStdinEnds, mediaWarmUp }: Record<string, unknown>) {
   return untilStdinEnds === true ? { mediaWarmUp: mediaWarmUp ?? process.env.MEDIA_WARM_UP ?? "false" } : {};
 }
 
-type Info = ReturnType<typeof infoOf>;
-
 function infoOf({ url, media, services }: RunningServer, dataDir: string, data: DevData) {
   const { email, password, projectId, apiKey } = data;
   const { publicId } = services.apiKeys.verify(apiKey);
