@@ -23,11 +23,11 @@ export class NativeUnavailable extends Error {
 type Log = { info(details: object, message: string): void };
 
 /** Returns null when TypeScript is used instead; throws when native code is required. */
-export async function findNativeLibrary(choice: FanOutChoice, log: Log): Promise<NativeLibrary | null> {
+export async function findNativeLibrary(choice: FanOutChoice, log: Log, cache = CACHE): Promise<NativeLibrary | null> {
   if (choice === "typescript") return null;
   let library: NativeLibrary | null = null;
   try {
-    library = Bun.isStandaloneExecutable ? await embedded() : await compiled();
+    library = Bun.isStandaloneExecutable ? await embedded() : await compiled(cache);
     verify(library);
     return library;
   } catch (error) {
@@ -54,8 +54,8 @@ async function embedded(): Promise<NativeLibrary> {
   return library;
 }
 
-async function compiled(): Promise<NativeLibrary> {
-  const path = join(CACHE, `${nativeFingerprint()}.so`);
+async function compiled(cache: string): Promise<NativeLibrary> {
+  const path = join(cache, `${nativeFingerprint()}.so`);
   if (!existsSync(path)) {
     const result = await compileNative(path);
     if (!result.ok) throw new Error(result.reason);

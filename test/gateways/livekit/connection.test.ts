@@ -10,7 +10,13 @@ function leaveAfter(error: unknown): Promise<LeaveRequest> {
   const runtime = { log: { error: () => {} }, now: () => 0, write: () => Promise.reject(error), config: {} };
   const connections = createLivekitConnections(
     runtime as never,
-    { signaling: { watch: () => ({}) }, sessions: {}, rooms: {}, rtcTokens: {}, apiKeys: {} } as never,
+    {
+      signaling: { watch: () => ({}), onAdopted: () => {} },
+      sessions: {},
+      rooms: {},
+      rtcTokens: {},
+      apiKeys: {},
+    } as never,
   );
   const token = { grant: { roomJoin: true, room: "hall" }, identity: "ann", claims: {}, key: {} };
   return new Promise((resolve) => {
