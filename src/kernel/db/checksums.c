@@ -86,8 +86,8 @@ static const char APPLICATION[4] = {'S', 't', 'o', 'a'};
 typedef struct {
   const Methods *original;
   Methods methods;
-  /* For a write-ahead log, its database. */
-  sqlite3_file *database;
+  /* For a write-ahead log, its database; for a database, its log once that is open. */
+  sqlite3_file *database, *log;
   /* Frames that are not written yet: they follow each other, and none of them ends a commit. */
   char *pending;
   int pendingBytes, isCommit;
@@ -291,9 +291,9 @@ static int sizeOfLog(sqlite3_file *file, int64_t *bytes) {
   return rc == OK ? stateOf(file)->original->xFileSize(file, bytes) : rc;
 }
 
-/* What is still pending belongs to a transaction that was not committed. */
 static int closeLog(sqlite3_file *file) {
   State *state = stateOf(file);
+  stateOf(state->database)->log = NULL;
   free(state->pending);
   return state->original->xClose(file);
 }
@@ -315,7 +315,10 @@ static int lockShared(sqlite3_file *file, int offset, int count, int flags) {
   int rc = state->original->xShmLock(file, offset, count, flags);
   if (rc != OK) return rc;
   state->hasLocks = 1;
-  if (offset == SHM_WRITER && (flags & SHM_EXCLUSIVE)) state->isWriter = (flags & SHM_LOCK) != 0;
+  if (offset != SHM_WRITER || !(flags & SHM_EXCLUSIVE)) return OK;
+  state->isWriter = (flags & SHM_LOCK) != 0;
+  /* The frames of a transaction that was rolled back: another connection may use their place in the log from now on. */
+  if (!state->isWriter && state->log != NULL) stateOf(state->log)->pendingBytes = 0;
   return OK;
 }
 
@@ -352,6 +355,7 @@ static int openFile(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
   } else if (flags & OPEN_WAL) {
     state->database = databaseOf(name);
     if (state->database->methods->xRead != readPage) return OK;
+    stateOf(state->database)->log = file;
     state->end = -1;
     state->methods.xRead = readFrame;
     state->methods.xWrite = writeLog;

@@ -104,6 +104,26 @@ test("a transaction that outgrows the cache and takes back a part leaves what it
   client.close();
 });
 
+test("frames of a transaction that was rolled back never replace those of another connection", () => {
+  const client = open();
+  client.run("PRAGMA cache_size = 10");
+  const { $client: other } = openDatabase(path);
+  add(client, 1);
+  for (const rows of [60, 100, 200]) {
+    // A rollback then reads no frame from the log, which would write the pending ones.
+    client.run("PRAGMA wal_checkpoint(PASSIVE)");
+    client.run("BEGIN");
+    add(client, rows);
+    client.run("ROLLBACK");
+    other.transaction(() => add(other, 5))();
+    add(client, 1);
+  }
+  expect(countIn(other)).toBe(19);
+  expect(recovered(countIn)).toBe(19);
+  other.close();
+  client.close();
+});
+
 test("the commits of a process that is killed are in the log", async () => {
   open().close();
   const script = `
