@@ -100,6 +100,7 @@ export class Engine {
       const ticker = new Ticker(now, (nowMs) => engine?.tick(nowMs));
       const udp = await UdpPort.bind({
         ...{ hostname, port, reusePort: sharing !== null },
+        onBound: (fd) => sharing?.steerAtOnce(fd),
         onDatagram: (data, port, address) => engine?.receive(data, port, address),
         onFault: output.onFault,
         ...hooks,

@@ -39,6 +39,8 @@ export type UdpOptions = {
   onDatagram: DatagramHandler;
   /** Other sockets that set this option as well may bind the same port. */
   reusePort?: boolean;
+  /** Called at once with the bound socket, before anything else takes time. */
+  onBound?(fd: number): void;
   /** Called when updating the counters of forwarded packets throws. */
   onFault?(error: unknown): void;
   /** The fast path; by default packets are handled in TypeScript. */
@@ -92,6 +94,8 @@ export class UdpPort {
         error: () => {},
       },
     });
+    const { fd } = socket as { fd?: number };
+    if (fd !== undefined) options.onBound?.(fd);
     bound = new UdpPort(socket, options);
     return bound;
   }

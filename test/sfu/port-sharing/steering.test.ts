@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { openPortReuse, type PortReuse } from "../../../src/kernel/net/socket-options.ts";
+import { PortSharing, type SharedPort } from "../../../src/sfu/transport/port-sharing/port-sharing.ts";
 import { addressKey, MAX_STEERED, steeringProgram } from "../../../src/sfu/transport/port-sharing/steering.ts";
 import { UdpPort } from "../../../src/sfu/transport/udp.ts";
 
@@ -61,6 +62,27 @@ describe("how the kernel divides the datagrams of one port", () => {
     const tooMany = Array.from({ length: MAX_STEERED + 1 }, (_, i) => ({ key: i, socket: 0 }));
     expect(() => steeringProgram(tooMany, 0, SALT)).toThrow(RangeError);
     expect(steeringProgram([], 1, SALT)).toHaveLength(8);
+  });
+
+  test("a newer process gets nothing of the older one's clients from the moment at which it has bound the port", async () => {
+    const older = await bind("127.0.0.1");
+    const peers = await clients("127.0.0.1", 40);
+    const addresses = () => peers.map(({ port }) => ({ address: "127.0.0.1", port }));
+    const output = { onSharers() {}, onFault: (error: unknown) => expect(error).toBeNull() };
+    const sharing = PortSharing.alone(output, { udp: older.socket, tcp: null, addresses, deliver() {} });
+    const reached = await PortSharing.reach(sharing.offer() as SharedPort, output);
+    open.push(sharing, reached as PortSharing);
+    const newer: string[] = [];
+    const socket = await UdpPort.bind({
+      ...{ hostname: "127.0.0.1", port: older.port, reusePort: true },
+      onBound: (fd) => reached?.steerAtOnce(fd),
+      onDatagram: (data) => void newer.push(data.toString()),
+    });
+    open.push(socket);
+    // It has not joined yet, which takes a program that has just started some time.
+    for (const peer of peers) peer.send("x", older.port, "127.0.0.1");
+    await until(() => older.got.length + newer.length === peers.length);
+    expect([older.got.length, newer.length]).toEqual([peers.length, 0]);
   });
 
   test("when the first socket closes, the last one gets its index", async () => {

@@ -91,6 +91,8 @@ export class PortSharing {
   #timer: Timer | null = null;
   #hasUnsent = false;
   #isDelivering = false;
+  /** What the kernel is told as soon as the port is bound; null once it has been. */
+  #program: Uint8Array | null = null;
   #isClosed = false;
 
   /** Creates the port sharing of a process that is alone at its port. */
@@ -114,6 +116,7 @@ export class PortSharing {
     sharing.#order = [...latest, sharing.#ordinal];
     const reached = new Set([...sharing.#sharers.values()].map(({ ordinal }) => ordinal));
     for (const ordinal of latest) if (!reached.has(ordinal)) sharing.#leave(ordinal);
+    sharing.#program = sharing.#steering();
     return sharing;
   }
 
@@ -125,6 +128,15 @@ export class PortSharing {
   /** The number of other processes that use the port. */
   get others(): number {
     return this.#joined().length;
+  }
+
+  /**
+   * Called as soon as this process has bound the port. Until the kernel has the program, it sends this process a part of the others' datagrams, which wait
+   * until its event loop relays them.
+   */
+  steerAtOnce(fd: number): void {
+    if (this.#program) this.#attach(fd, this.#program);
+    this.#program = null;
   }
 
   /** Called when this process has bound the port. */
@@ -353,13 +365,19 @@ export class PortSharing {
 
   #steer(): void {
     const fd = this.#sockets?.udp.fd ?? null;
-    if (fd === null) return;
+    if (fd !== null) this.#attach(fd, this.#steering());
+  }
+
+  #steering(): Uint8Array {
     const steered = new Map<number, Steered>();
     for (const { keys, ordinal } of this.#joined()) {
       const socket = this.#order.indexOf(ordinal);
       for (const key of keys) if (steered.size < MAX_STEERED) steered.set(key, { key, socket });
     }
-    const program = steeringProgram([...steered.values()], this.#order.indexOf(this.#ordinal), this.#salt);
+    return steeringProgram([...steered.values()], this.#order.indexOf(this.#ordinal), this.#salt);
+  }
+
+  #attach(fd: number, program: Uint8Array): void {
     if (this.#reuse?.attach(fd, program)) return;
     // Without steering, the kernel spreads datagrams by a hash, and those that reach the wrong process are relayed.
     this.#output.onFault(new Error("the kernel does not steer the datagrams of the shared media port"));
