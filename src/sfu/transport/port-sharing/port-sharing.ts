@@ -131,8 +131,8 @@ export class PortSharing {
   }
 
   /**
-   * Called as soon as this process has bound the port. Until the kernel has the program, it sends this process a part of the others' datagrams, which wait
-   * until its event loop relays them.
+   * Called as soon as this process has bound the port. Until the kernel has the program, it sends this process a part of the
+   * others' datagrams, which wait until its event loop relays them.
    */
   steerAtOnce(fd: number): void {
     if (this.#program) this.#attach(fd, this.#program);
