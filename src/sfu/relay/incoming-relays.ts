@@ -1,5 +1,6 @@
 /** The tracks of another worker on a link, which are publications of this worker's rooms as though their publishers were here. */
 import type { RelayedTrack, RelayedTrackRef } from "../../protocol/media/relay.ts";
+import type { BackupCodec } from "../../protocol/signaling.ts";
 import { FlightRecorder } from "../flight/flight-recorder.ts";
 import type { ParticipantHost, RoomTracks, TrackOwner } from "../room/host.ts";
 import { IncomingStreams, receiveSenderReport } from "../room/incoming-streams.ts";
@@ -13,10 +14,15 @@ import { TwccRecorder } from "../wire/rtcp/twcc.ts";
 import { RtpView } from "../wire/rtp/rtp.ts";
 import { RtpExtensions } from "../wire/rtp/rtp-extensions.ts";
 import type { NegotiatedCodec } from "../wire/sdp/codecs.ts";
-import { LINK_EXTENSIONS, type LinkKind } from "./relayed-track.ts";
+import { LINK_EXTENSIONS, type LinkKind, relayedIdOf } from "./relayed-track.ts";
 
-/** Asks the other worker to send a stream, or to stop. */
-type Want = (ssrc: number, isWanted: boolean) => void;
+/** What this worker asks of the other. */
+type Wants = {
+  want(ssrc: number, isWanted: boolean): void;
+  /** `ssrc` is the first stream of the track. */
+  wantBackup(ssrc: number, codec: BackupCodec | null): void;
+  forget(ssrc: number): void;
+};
 
 type Stream = {
   publisher: RelayedPublisher;
@@ -33,23 +39,24 @@ type Way = { readonly kind: LinkKind; readonly rttMs: number | null; readonly pa
 
 /** One participant of the other worker, as the room that has its tracks uses it. */
 class RelayedPublisher implements TrackOwner {
+  /** By their ids on the link. */
   readonly tracks = new Map<string, { publication: Publication; ssrcs: Map<PublishedLayer, number> }>();
   readonly clock = new PublisherClock((byMs) => {
     for (const { publication } of this.tracks.values()) publication.clockMoved(byMs);
   });
   readonly #feedback: PublisherFeedback;
-  readonly #want: Want;
+  readonly #wants: Wants;
   readonly #way: Way;
 
   constructor(
     readonly room: RoomTracks,
     feedback: PublisherFeedback,
     way: Way,
-    want: Want,
+    wants: Wants,
   ) {
     this.#feedback = feedback;
     this.#way = way;
-    this.#want = want;
+    this.#wants = wants;
   }
 
   get uplink(): TrackOwner["uplink"] {
@@ -81,17 +88,25 @@ class RelayedPublisher implements TrackOwner {
     let wanted = -1;
     for (const { desiredLayer } of publication.subscriptions) wanted = Math.max(wanted, desiredLayer ?? -1);
     for (const layer of publication.layers) if (layer.index <= wanted) this.#wantLayer(publication, layer, true);
+    // The room lowers what is wanted of its tracks, which a backup is not.
+    if (publication.primary && publication.subscriptions.length === 0)
+      for (const layer of publication.layers) this.#wantLayer(publication, layer, false);
   }
 
-  #wantLayer({ trackId }: Publication, layer: PublishedLayer, isWanted: boolean): void {
-    const ssrc = this.tracks.get(trackId)?.ssrcs.get(layer);
-    if (ssrc !== undefined) this.#want(ssrc, isWanted);
+  #wantLayer(publication: Publication, layer: PublishedLayer, isWanted: boolean): void {
+    const ssrc = this.tracks.get(relayedIdOf(publication))?.ssrcs.get(layer);
+    if (ssrc !== undefined) this.#wants.want(ssrc, isWanted);
   }
 
   emit(event: Parameters<TrackOwner["emit"]>[0]): void {
-    if (event.type !== "layersWanted") return;
-    const publication = this.tracks.get(event.trackId)?.publication;
-    if (!publication) return;
+    if (event.type !== "layersWanted" && event.type !== "codecsWanted") return;
+    const { publication, ssrcs } = this.tracks.get(event.trackId) ?? {};
+    if (!publication || !ssrcs) return;
+    if (event.type === "codecsWanted") {
+      const [first] = ssrcs.values();
+      if (first !== undefined) this.#wants.wantBackup(first, event.codecs[0] ?? null);
+      return;
+    }
     const wanted = new Set(event.layers);
     for (const layer of publication.layers)
       this.#wantLayer(publication, layer, wanted.has(publication.layerName(layer.index)));
@@ -102,8 +117,7 @@ export class IncomingRelays {
   readonly #host: ParticipantHost;
   readonly #connection: Connection;
   readonly #way: Way;
-  readonly #want: Want;
-  readonly #forgetWant: (ssrc: number) => void;
+  readonly #wants: Wants;
   /** By room and identity. */
   readonly #publishers = new Map<string, Map<string, RelayedPublisher>>();
   readonly #streams = new Map<number, Stream>();
@@ -115,12 +129,11 @@ export class IncomingRelays {
   readonly #view = new RtpView();
   readonly #extensions = new RtpExtensions();
 
-  constructor(host: ParticipantHost, way: Way, connection: Connection, want: Want, forgetWant: (ssrc: number) => void) {
+  constructor(host: ParticipantHost, way: Way, connection: Connection, wants: Wants) {
     this.#way = way;
     this.#host = host;
     this.#connection = connection;
-    this.#want = want;
-    this.#forgetWant = forgetWant;
+    this.#wants = wants;
     this.#incoming = new IncomingStreams({
       flight: this.#flight,
       roomOf: (publication) => this.#roomOf(publication),
@@ -154,8 +167,11 @@ export class IncomingRelays {
     }
     // The track of another participant, whose worker it is.
     if (room.publication(track.trackId)) return;
+    const primary = track.backupOf === undefined ? undefined : publisher.tracks.get(track.backupOf)?.publication;
+    if (track.backupOf !== undefined && (!primary || primary.backup)) return;
     const publication = new Publication({
       ...track,
+      ...(primary && { primary, trackId: primary.trackId }),
       name: track.name ?? undefined,
       rids: track.layers.flatMap(({ rid }) => rid ?? []),
       extensions: LINK_EXTENSIONS,
@@ -179,10 +195,15 @@ export class IncomingRelays {
     }
     publisher.tracks.set(track.trackId, { publication, ssrcs });
     this.#rooms.set(publication, room);
+    if (primary) {
+      primary.backup = publication;
+      room.backupBegan(publication, primary);
+      return;
+    }
     room.published(publication, publisher);
     room.announced(publication);
     // All audio is relayed, because the loudest speakers are chosen among all, and recordings need all.
-    if (track.kind === "audio") for (const ssrc of ssrcs.values()) this.#want(ssrc, true);
+    if (track.kind === "audio") for (const ssrc of ssrcs.values()) this.#wants.want(ssrc, true);
   }
 
   #publisher(room: RoomTracks, { roomId, identity }: RelayedTrack): RelayedPublisher {
@@ -195,7 +216,7 @@ export class IncomingRelays {
         room,
         new PublisherFeedback(send, this.#host.udp.repairs, this.#feedbackSsrc, this.#way.path),
         this.#way,
-        this.#want,
+        this.#wants,
       );
     inRoom.set(identity, publisher);
     return publisher;
@@ -220,15 +241,18 @@ export class IncomingRelays {
   #end(publisher: RelayedPublisher, trackId: string): void {
     const publication = publisher.tracks.get(trackId)?.publication;
     if (!publication) return;
+    const { primary, backup } = publication;
+    if (backup) this.#end(publisher, relayedIdOf(backup));
     publisher.tracks.delete(trackId);
     this.#incoming.end(publication);
     for (const [ssrc, stream] of this.#streams) {
       if (stream.publication !== publication) continue;
       this.#streams.delete(ssrc);
-      this.#forgetWant(ssrc);
+      this.#wants.forget(ssrc);
       this.#connection.forget(ssrc);
     }
-    publisher.room.unpublished(publication);
+    if (primary) publisher.room.backupEnded(publication, primary);
+    else publisher.room.unpublished(publication);
     this.#rooms.delete(publication);
   }
 

@@ -1,6 +1,7 @@
 /** The tracks of this worker on a link: each layer is sent while a subscriber on the other worker wants it. */
 import type { RelayedTrack, RelayedTrackRef } from "../../protocol/media/relay.ts";
 import type { TrackKind } from "../../protocol/room-records.ts";
+import type { BackupCodec } from "../../protocol/signaling.ts";
 import type { ParticipantHost, RoomLink } from "../room/host.ts";
 import { ReportSender } from "../room/report-sender.ts";
 import { OutgoingSection } from "../tracks/outgoing-section.ts";
@@ -11,7 +12,7 @@ import type { Connection } from "../transport/connection.ts";
 import type { RtcpPacket } from "../wire/rtcp/rtcp.ts";
 import { SentPackets } from "../wire/rtcp/twcc-feedback.ts";
 import type { NegotiatedCodec } from "../wire/sdp/codecs.ts";
-import { LINK_EXTENSIONS, type LinkKind } from "./relayed-track.ts";
+import { LINK_EXTENSIONS, type LinkKind, relayedIdOf } from "./relayed-track.ts";
 
 /** The round trip that is assumed until the first report. A packet is repeated at most once per round trip. */
 const DEFAULT_RTT_MS = 5;
@@ -57,6 +58,9 @@ class RelaySubscription extends Subscription {
     return this.section.forwarder?.wantsKeyframe ?? true;
   }
 
+  /** A track and its backup cross the link as they are. */
+  protected override choosePublication(): void {}
+
   override sourceChanged(): void {
     super.sourceChanged();
     this.refreshAudio(this.#now());
@@ -66,6 +70,8 @@ class RelaySubscription extends Subscription {
     this.setLayer(this.#layer, "requested", nowMs);
   }
 }
+
+type OfferedTrack = { roomId: string; streams: Stream[]; wantedBackup: BackupCodec | null };
 
 type OutgoingOutput = {
   offered(track: RelayedTrack): void;
@@ -79,7 +85,7 @@ export class OutgoingRelays implements RoomLink {
   readonly #linkId: string;
   readonly #connection: Connection;
   readonly #output: OutgoingOutput;
-  readonly #tracks = new Map<Publication, { roomId: string; streams: Stream[] }>();
+  readonly #tracks = new Map<Publication, OfferedTrack>();
   /** The relayed streams, by their SSRCs on the link. */
   readonly #streams = new Map<number, Stream>();
   readonly #reports: ReportSender;
@@ -119,37 +125,55 @@ export class OutgoingRelays implements RoomLink {
   }
 
   offer(roomId: string, publication: Publication): void {
-    const { codec, kind, trackId, identity, clientTrackId, mid, source, name, encryption, muted } = publication;
-    if (!codec) return;
+    const { codec, kind, identity, clientTrackId, mid, source, name, encryption, muted, primary, backup } = publication;
+    if (!codec || (primary && this.wantedBackup(primary) === null)) return;
     // Lost audio is sent again on a link, even if the publisher cannot resend it.
     const codecs = publication.codecs.map((one) => ({ ...one, nack: true }));
-    const known = this.#tracks.get(publication)?.streams;
+    const known = this.#tracks.get(publication);
     const streams =
-      known ??
+      known?.streams ??
       publication.layers.map((layer) => ({
         ...{ publication, layer, section: createSection(kind, codecs), subscription: null, isWanted: false, bps: 0 },
       }));
-    this.#tracks.set(publication, { roomId, streams });
+    this.#tracks.set(publication, { roomId, streams, wantedBackup: known?.wantedBackup ?? null });
     for (const stream of streams) this.#streams.set(stream.section.stream.ssrc, stream);
     this.#output.offered({
-      ...{ roomId, linkId: this.#linkId, trackId, identity, clientTrackId, mid, kind, source, name, muted, codecs },
+      ...{ roomId, linkId: this.#linkId, trackId: relayedIdOf(publication), identity, clientTrackId, mid },
+      ...{ kind, source, name, muted, codecs },
       ...(encryption && { encryption }),
+      ...(primary && { backupOf: primary.trackId }),
       payloadType: codec.payloadType,
       layers: streams.map(({ layer: { rid }, section: { stream } }) => ({
         ...{ rid, ssrc: stream.ssrc, repairSsrc: stream.rtxSsrc },
       })),
     });
+    if (backup?.announced) this.offer(roomId, backup);
+  }
+
+  wantedBackup(publication: Publication): BackupCodec | null {
+    return this.#tracks.get(publication)?.wantedBackup ?? null;
+  }
+
+  /** The other worker needs the track of the stream in this codec too, or no longer. A backup that is sent already is offered to it. */
+  wantBackup(ssrc: number, codec: BackupCodec | null): void {
+    const publication = this.#streams.get(ssrc)?.publication;
+    const offered = publication && this.#tracks.get(publication);
+    if (!offered || offered.wantedBackup === codec) return;
+    offered.wantedBackup = codec;
+    const { backup } = publication;
+    if (backup?.announced && !this.#tracks.has(backup)) this.offer(offered.roomId, backup);
   }
 
   muted(publication: Publication): void {
-    const { trackId, muted } = publication;
     const roomId = this.#tracks.get(publication)?.roomId;
-    if (roomId !== undefined) this.#output.muted({ roomId, linkId: this.#linkId, trackId, muted });
+    const trackId = relayedIdOf(publication);
+    if (roomId !== undefined) this.#output.muted({ roomId, linkId: this.#linkId, trackId, muted: publication.muted });
   }
 
   end(publication: Publication): void {
     const offered = this.#tracks.get(publication);
     if (!offered) return;
+    if (publication.backup) this.end(publication.backup);
     for (const stream of offered.streams) {
       this.#stop(stream);
       const { ssrc, rtxSsrc } = stream.section.stream;
@@ -157,7 +181,7 @@ export class OutgoingRelays implements RoomLink {
       for (const ended of [ssrc, rtxSsrc]) this.#connection.forget(ended);
     }
     this.#tracks.delete(publication);
-    this.#output.ended({ roomId: offered.roomId, linkId: this.#linkId, trackId: publication.trackId });
+    this.#output.ended({ roomId: offered.roomId, linkId: this.#linkId, trackId: relayedIdOf(publication) });
   }
 
   want(ssrc: number, isWanted: boolean): void {

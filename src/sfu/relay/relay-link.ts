@@ -4,6 +4,7 @@
  * no acknowledgement is needed.
  */
 import type { LinkCondition, LinkState, RelayedTrack, RelayedTrackRef } from "../../protocol/media/relay.ts";
+import { BACKUP_CODECS, type BackupCodec } from "../../protocol/signaling.ts";
 import type { ParticipantHost } from "../room/host.ts";
 import { type PathLoss, randomSsrc } from "../tracks/publisher-feedback.ts";
 import { AgreedKeys } from "../transport/agreed-keys.ts";
@@ -17,6 +18,8 @@ import { type LinkKind, MAX_LINK_STREAMS, type OpenLink } from "./relayed-track.
 
 const NAME = "WANT";
 const SUBTYPE = { wanted: 1, unwanted: 0, ping: 2, pong: 3, arrived: 4 } as const;
+/** For packets with pairs of a stream of a track and the backup codec of it that is wanted, of which older nodes know nothing. */
+const BACKUPS_NAME = "BKUP";
 const WANTS_EVERY_MS = 1_000;
 /** The interval of checks until the other side has responded. */
 const HELLO_EVERY_MS = 50;
@@ -29,7 +32,7 @@ const LOSS_UNITS = 65_536;
 const UNKNOWN = 0xffff_ffff;
 const SILENT_AFTER_MS = 1_000;
 const DOWN_AFTER_MS = 3_000;
-const MAX_SSRCS = 250;
+const MAX_WORDS = 250;
 
 export type LinkOutput = {
   /** Called when the condition changes, and when the other side has responded for the first time. */
@@ -53,6 +56,8 @@ export class RelayLink {
   /** Measures how long packets towards this end wait. */
   readonly #queue = new LinkQueue();
   readonly #wants = new Map<number, boolean>();
+  /** The wanted backups, by the first stream of their track; null for those that are no longer wanted. */
+  readonly #backups = new Map<number, BackupCodec | null>();
   readonly #ssrc = randomSsrc();
   readonly #out = new Uint8Array(1_200);
   /** Null until the other side is heard. */
@@ -97,8 +102,14 @@ export class RelayLink {
       onRtp: (data, length, nowMs) => this.incoming.receiveRtp(data, length, nowMs),
       onRtcp: (data, length, nowMs) => this.#receiveRtcp(parseRtcp(data, length), nowMs),
     });
-    const want = (ssrc: number, isWanted: boolean) => this.#want(ssrc, isWanted);
-    this.incoming = new IncomingRelays(host, this, this.#connection, want, (ssrc) => void this.#wants.delete(ssrc));
+    this.incoming = new IncomingRelays(host, this, this.#connection, {
+      want: (ssrc, isWanted) => this.#want(ssrc, isWanted),
+      wantBackup: (ssrc, codec) => this.#wantBackup(ssrc, codec),
+      forget: (ssrc) => {
+        this.#wants.delete(ssrc);
+        this.#backups.delete(ssrc);
+      },
+    });
     this.outgoing = new OutgoingRelays(host, { linkId, kind: this.kind }, this.#connection, output);
     const [peer] = peers;
     if (checks) host.agent.acceptChecks(this.#connection.ice, checks.local);
@@ -120,6 +131,21 @@ export class RelayLink {
     this.#sendWants([[ssrc, isWanted]]);
   }
 
+  #wantBackup(ssrc: number, codec: BackupCodec | null): void {
+    this.#backups.set(ssrc, codec);
+    this.#sendBackups([[ssrc, codec]]);
+  }
+
+  #sendBackups(backups: Iterable<[number, BackupCodec | null]>): void {
+    const words = [...backups].flatMap(([ssrc, codec]) => [ssrc, codec ? BACKUP_CODECS.indexOf(codec) + 1 : 0]);
+    if (words.length > 0) this.#send(0, words, BACKUPS_NAME);
+  }
+
+  #sendAllWants(): void {
+    this.#sendWants(this.#wants);
+    this.#sendBackups(this.#backups);
+  }
+
   #sendWants(wants: Iterable<[number, boolean]>): void {
     const wanted: number[] = [];
     const unwanted: number[] = [];
@@ -129,10 +155,10 @@ export class RelayLink {
   }
 
   /** An empty list is sent too: it is a sign of life. */
-  #send(subtype: number, ssrcs: readonly number[]): void {
-    for (let from = 0; from === 0 || from < ssrcs.length; from += MAX_SSRCS) {
-      const words = ssrcs.slice(from, from + MAX_SSRCS);
-      const end = writeApp(this.#out, 0, { subtype, ssrc: this.#ssrc, name: NAME, words });
+  #send(subtype: number, allWords: readonly number[], name = NAME): void {
+    for (let from = 0; from === 0 || from < allWords.length; from += MAX_WORDS) {
+      const words = allWords.slice(from, from + MAX_WORDS);
+      const end = writeApp(this.#out, 0, { subtype, ssrc: this.#ssrc, name, words });
       this.#connection.sendRtcp(this.#out.subarray(0, end));
     }
   }
@@ -140,10 +166,11 @@ export class RelayLink {
   #receiveRtcp(packets: readonly RtcpPacket[], nowMs: number): void {
     this.#heardAtMs = nowMs;
     if (this.#state !== "up") {
-      this.#sendWants(this.#wants);
+      this.#sendAllWants();
       this.#change("up");
     }
     for (const packet of packets) {
+      if (packet.type === "app" && packet.name === BACKUPS_NAME) this.#backupsWanted(packet.words);
       if (packet.type !== "app" || packet.name !== NAME) continue;
       if (packet.subtype === SUBTYPE.ping) this.#pinged(packet.words[0] ?? 0, nowMs);
       else if (packet.subtype === SUBTYPE.pong) this.#ponged(packet.words[0], nowMs);
@@ -152,6 +179,11 @@ export class RelayLink {
     }
     this.incoming.receiveRtcp(packets, this.#rttMs ?? this.outgoing.rttMs, nowMs);
     this.outgoing.receiveRtcp(packets, nowMs);
+  }
+
+  #backupsWanted(words: readonly number[]): void {
+    for (let i = 0; i + 1 < words.length; i += 2)
+      this.outgoing.wantBackup(words[i] ?? 0, BACKUP_CODECS[(words[i + 1] ?? 0) - 1] ?? null);
   }
 
   #ponged(sentAt: number | undefined, nowMs: number): void {
@@ -214,7 +246,7 @@ export class RelayLink {
     if (this.#checks) this.#keepAlive(this.#checks, nowMs);
     if (nowMs - this.#sentAtMs < (this.#state === "up" ? WANTS_EVERY_MS : HELLO_EVERY_MS)) return;
     this.#sentAtMs = nowMs;
-    this.#sendWants(this.#wants);
+    this.#sendAllWants();
   }
 
   /** Each side learns the address of the other from its connectivity checks, so one of them may be behind a NAT. */

@@ -1,5 +1,6 @@
 /** How workers of one room describe links to each other. All of it is plain data, for messages between threads. */
 import type { LinkCredentials, LinkRef } from "../../protocol/media/relay.ts";
+import type { Publication } from "../tracks/publication.ts";
 import { type NegotiatedExtensions, noExtensions } from "../wire/sdp/extensions.ts";
 import type { SrtpMasterKey } from "../wire/srtp/srtp.ts";
 
@@ -22,6 +23,11 @@ export const LINK_EXTENSIONS: NegotiatedExtensions = {
   dependencyDescriptor: 3,
   playoutDelay: 4,
 };
+
+/** A backup has the id of its track in the room, but is a track of its own on a link. */
+export function relayedIdOf({ trackId, primary }: Pick<Publication, "trackId" | "primary">): string {
+  return primary ? `${trackId}/backup` : trackId;
+}
 
 /** A link carries the tracks of many publishers: their streams, retransmissions and reports. */
 export const MAX_LINK_STREAMS = 8_192;

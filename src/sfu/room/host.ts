@@ -2,6 +2,7 @@
 import type { RelayedData } from "../../protocol/media/relay.ts";
 import type { MediaEvent } from "../../protocol/media-node.ts";
 import type { Permissions } from "../../protocol/room-records.ts";
+import type { BackupCodec } from "../../protocol/signaling.ts";
 import type { Publication } from "../tracks/publication.ts";
 import type { Connection, ConnectionHost } from "../transport/connection.ts";
 import type { TransportFeedback } from "../wire/rtcp/twcc-feedback.ts";
@@ -57,8 +58,10 @@ export interface TrackOwner {
 /** A link to another worker that has participants of the room too. */
 export interface RoomLink {
   readonly kind: "worker" | "node";
-  /** The track is announced: the other worker may ask for it. */
+  /** The track is announced: the other worker may ask for it. A backup is offered once `wantedBackup` names one. */
   offer(roomId: string, publication: Publication): void;
+  /** The codec in which viewers on the other worker need the track besides its own; null if they need none. */
+  wantedBackup(publication: Publication): BackupCodec | null;
   muted(publication: Publication): void;
   /** The track has ended. */
   end(publication: Publication): void;
@@ -74,6 +77,9 @@ export interface RoomTracks {
   unpublished(publication: Publication): void;
   /** The first packet of the track has arrived. */
   announced(publication: Publication): void;
+  /** The first packet of a backup has arrived, for those who can decode nothing else. */
+  backupBegan(backup: Publication, primary: Publication): void;
+  backupEnded(backup: Publication, primary: Publication): void;
   /** Is true when the publisher has been told to send the track. */
   isWanted(publication: Publication): boolean;
   muteChanged(publication: Publication): void;

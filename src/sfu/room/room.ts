@@ -138,6 +138,18 @@ export class Room implements RoomTracks, DataSink {
     for (const link of this.#links) this.#offer(publication, link);
   }
 
+  backupBegan(backup: Publication, primary: Publication): void {
+    primary.backupChanged();
+    for (const link of this.#links) this.#offer(backup, link);
+    this.muteChanged(backup);
+  }
+
+  backupEnded(backup: Publication, primary: Publication): void {
+    for (const link of this.#links) link.end(backup);
+    primary.backup = null;
+    backup.backupChanged();
+  }
+
   unpublished(publication: Publication): void {
     for (const link of this.#links) link.end(publication);
     this.#publications.delete(publication.trackId);
@@ -304,7 +316,7 @@ export class Room implements RoomTracks, DataSink {
     for (const [trackId, publication] of this.#publications) {
       const layers = this.#dynacast.update(publication, nowMs);
       if (layers) this.#owners.get(trackId)?.emit({ type: "layersWanted", trackId, layers });
-      const codecs = this.#backupDemand.update(publication, nowMs);
+      const codecs = this.#backupDemand.update(publication, this.#links, nowMs);
       if (codecs) this.#owners.get(trackId)?.emit({ type: "codecsWanted", trackId, codecs });
     }
   }

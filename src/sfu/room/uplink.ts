@@ -54,7 +54,7 @@ export class Uplink {
       recordedNatively: (ssrc) => this.feedback.recordedNatively(ssrc),
       expediteFeedback: () => host.expediteFeedback(),
       announce: (publication) => {
-        if (publication.primary) return this.#backupBegan(publication, publication.primary);
+        if (publication.primary) return room.backupBegan(publication, publication.primary);
         room.announced(publication);
         owner.emit({ type: "trackPublished", track: publication.describe() });
       },
@@ -142,19 +142,13 @@ export class Uplink {
     return publication;
   }
 
-  #backupBegan(backup: Publication, primary: Publication): void {
-    primary.backupChanged();
-    this.#room.muteChanged(backup);
-  }
-
   #end(publication: Publication): void {
     const { primary, backup } = publication;
     if (backup) this.#end(backup);
     this.#streams.end(publication);
     this.#byMid.delete(publication.mid);
     if (primary) {
-      primary.backup = null;
-      publication.backupChanged();
+      this.#room.backupEnded(publication, primary);
       return;
     }
     this.#room.unpublished(publication);

@@ -97,7 +97,7 @@ export class Subscription implements Subscriber {
   }
 
   sourceChanged(): void {
-    this.#choosePublication();
+    this.choosePublication();
     this.publication.leaveFastPath();
     if (!this.#transport || !this.publication.codec) return;
     if (!this.section.attach(this.publication, this.#transport)) this.#reason = "codec";
@@ -106,11 +106,12 @@ export class Subscription implements Subscriber {
 
   backupChanged(): void {
     const before = this.publication;
-    this.#choosePublication();
+    this.choosePublication();
     if (this.publication !== before) this.sourceChanged();
   }
 
-  #choosePublication(): void {
+  /** Takes the backup of the track if that is all that the subscriber can decode. */
+  protected choosePublication(): void {
     const primary = this.publication.primary ?? this.publication;
     const { backup } = primary;
     const decodes = ({ codec }: Publication) => codec !== null && matchCodec(codec, this.section.codecs) !== null;

@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import type { RtcPeer } from "../../../src/rtc-client/peer.ts";
+import type { PeerOptions, RtcPeer } from "../../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
 import { typescriptPath } from "../../../src/sfu/fast-path/fast-path.ts";
 import { openNativePath } from "../../../src/sfu/fast-path/native-path.ts";
 import { nativeLibraryPath } from "../fast-path/both-paths.ts";
 import { CAMERA, MICROPHONE } from "../room-of-peers.ts";
-import { nodeLinks, type Site, TwoWorkers, until } from "./two-workers.ts";
+import { nodeLinks, type Site, startChain, TwoWorkers, until } from "./two-workers.ts";
 
 const library = await nativeLibraryPath();
 const PATHS = [
@@ -170,6 +170,87 @@ describe.each(PATHS)("two workers with a link, on %s", (_name, path) => {
     await keepsReceiving(far, 100);
   }, 60_000);
 
+  test.each(["workers", "nodes"] as const)(
+    "across %s, a publisher sends a backup codec while a viewer of the other decodes nothing else",
+    async (kind) => {
+      workers = await TwoWorkers.start(path, kind === "nodes" ? nodeLinks() : undefined);
+      await workers.share("room");
+      const { a, b, clock } = workers;
+      const trackId = "alice-camera";
+      const sending = { kind: "video", direction: "sendonly" } as const;
+      const peer = await a.join("room", "alice", [{ ...sending, codec: "VP9" }]);
+      const published = { ...CAMERA, trackId } as typeof CAMERA;
+      await peer.connect([published], []);
+      const main = new RtpSource({ ssrc: 7, payloadType: 96, mid: "0" });
+      const backup = new RtpSource({ ssrc: 8, payloadType: 96, mid: "1" });
+      let sendsBackup = false;
+      const send = () => {
+        main.timestamp += 900;
+        main.send(peer, Uint8Array.of(0x0c, 1, 2, 3), true);
+        if (sendsBackup) backup.sendFrame(peer, true);
+      };
+      send();
+      timers.push(setInterval(send, 10));
+      await announced(a, trackId);
+
+      const got: string[] = [];
+      const watch = async (identity: string, codecs: PeerOptions["sections"][number]["codecs"]) => {
+        const onRtp = ({ payloadType }: { payloadType: number }) => void got.push(`${identity} ${payloadType}`);
+        const far = await b.join("room", identity, [{ kind: "video", direction: "recvonly", codecs }], { onRtp });
+        await far.connect([], [{ mid: "0", trackId }]);
+        return far;
+      };
+      const able = await watch("able", ["VP8", "VP9"]);
+      const legacy = await watch("legacy", ["VP8", "H264"]);
+      const wanted = (count: number) =>
+        until(() => {
+          const event = a.events.findLast(({ type }) => type === "codecsWanted");
+          return event?.type === "codecsWanted" && event.codecs.length === count && event;
+        }, "the wanted codecs");
+      expect(await wanted(1)).toMatchObject({ participantId: "alice", trackId, codecs: ["VP8"] });
+      await keepsReceiving(able);
+      expect(legacy.mediaIn).toBe(0);
+
+      peer.options.sections = [...peer.options.sections, { ...sending, codec: "VP8" }];
+      await peer.negotiate([published, { ...CAMERA, mid: "1", clientTrackId: "backup", backupOf: trackId }], []);
+      sendsBackup = true;
+      await keepsReceiving(legacy);
+      await keepsReceiving(able);
+      // A second viewer gets the same backup, and both workers still know one track.
+      const late = await watch("late", ["VP8", "H264"]);
+      await keepsReceiving(late);
+      expect([...new Set(got)].sort()).toEqual(["able 98", "late 96", "legacy 96"]);
+      expect((await a.call("room", { roomId: "room" }))?.participants).toMatchObject([{ tracks: [{ id: trackId }] }]);
+      expect(a.engine.relays.streams).toBe(2);
+
+      // A mute holds for the backup too.
+      const alice = { roomId: "room", participantId: "alice", trackId };
+      await a.call("setTrackMuted", { ...alice, muted: true });
+      for (let before = -1; before !== legacy.mediaIn + able.mediaIn; ) {
+        before = legacy.mediaIn + able.mediaIn;
+        await Bun.sleep(100);
+      }
+      await a.call("setTrackMuted", { ...alice, muted: false });
+      await keepsReceiving(legacy);
+      await keepsReceiving(able);
+
+      for (const participantId of ["legacy", "late"])
+        await b.call("removeParticipant", { roomId: "room", participantId });
+      const now = () => performance.now() + clock.aheadMs;
+      const leftAtMs = now();
+      await until(() => {
+        clock.aheadMs += 50;
+        const event = a.events.findLast(({ type }) => type === "codecsWanted");
+        return event?.type === "codecsWanted" && event.codecs.length === 0;
+      }, "the end of the backup");
+      expect(now() - leftAtMs).toBeGreaterThan(9_000);
+      await until(() => a.engine.relays.streams === 1, "the backup to leave the link");
+      await peer.negotiate([published], []);
+      await keepsReceiving(able);
+    },
+    90_000,
+  );
+
   test("a mute, an unmute and the end of a track reach the other worker", async () => {
     const { a, b } = await start("room");
     const { peer, take, trackId } = await camera(a, "room", "alice");
@@ -243,3 +324,53 @@ describe.each(PATHS)("two workers with a link, on %s", (_name, path) => {
     await keepsReceiving(far);
   }, 60_000);
 });
+
+test("a viewer two links away from the publisher gets a backup codec, until ten seconds after it has left", async () => {
+  const { first, middle, last, clock, close } = await startChain(() => typescriptPath, "room");
+  const sending = { kind: "video", direction: "sendonly" } as const;
+  const published = { ...CAMERA, trackId: "camera" } as typeof CAMERA;
+  const peer = await first.join("room", "alice", [{ ...sending, codec: "VP9" }]);
+  await peer.connect([published], []);
+  const [main, backup] = [0, 1].map((mid) => new RtpSource({ ssrc: 7 + mid, payloadType: 96, mid: String(mid) }));
+  const timer = setInterval(() => {
+    if (main) main.timestamp += 900;
+    main?.send(peer, Uint8Array.of(0x0c, 1, 2, 3), true);
+    if (peer.options.sections.length > 1) backup?.sendFrame(peer, true);
+  }, 10);
+  try {
+    await until(() => first.events.some(({ type }) => type === "trackPublished"), "the track");
+    const legacy = await last.join("room", "legacy", [{ kind: "video", direction: "recvonly", codecs: ["VP8"] }]);
+    await legacy.connect([], []);
+    // The track may still be on its way.
+    const subscribed = () =>
+      last
+        .call("updateSubscriptions", {
+          ...{ roomId: "room", participantId: "legacy", tracks: [{ mid: "0", trackId: "camera" }] },
+        })
+        .then(
+          () => true,
+          () => false,
+        );
+    while (!(await subscribed())) await Bun.sleep(5);
+    const wanted = () => first.events.findLast((event) => event.type === "codecsWanted")?.codecs ?? [];
+    await until(() => wanted().length === 1, "the wanted codec");
+    peer.options.sections = [...peer.options.sections, { ...sending, codec: "VP8" }];
+    await peer.negotiate([published, { ...CAMERA, mid: "1", clientTrackId: "backup", backupOf: "camera" }], []);
+    await until(() => legacy.mediaIn > 20, "the backup");
+    // What the viewer cannot decode crosses no link any more.
+    await until(() => {
+      clock.aheadMs += 50;
+      return first.engine.relays.streams === 1;
+    }, "the track to leave the link");
+    expect(wanted()).toEqual(["VP8"]);
+    await last.call("removeParticipant", { roomId: "room", participantId: "legacy" });
+    await until(() => {
+      clock.aheadMs += 50;
+      return wanted().length === 0;
+    }, "the end of the backup");
+    await until(() => first.engine.relays.streams + middle.engine.relays.streams === 0, "the links to be empty");
+  } finally {
+    clearInterval(timer);
+    close();
+  }
+}, 60_000);

@@ -166,6 +166,29 @@ export class TwoWorkers {
   }
 }
 
+/** The worker of a publisher, the one of its node that has links to other nodes, and another node, which share a room. */
+export async function startChain(path: () => FastPath, roomId: string) {
+  const certificate = await createCertificate();
+  const clock = { aheadMs: 0 };
+  const site = (index: number) => new Site(index, certificate, clock).start(path());
+  const [first, middle, last] = [await site(0), await site(1), await site(2)];
+  const [inside, between] = [workerLinks<Site>(), nodeLinks()];
+  for (const one of [first, middle, last]) {
+    one.onRelay = (event) => {
+      for (const links of [inside, between]) links.received(one, event);
+    };
+    await one.call("openRoom", { roomId });
+  }
+  await inside.share(roomId, first, middle);
+  await between.share(roomId, middle, last);
+  return {
+    ...{ first, middle, last, clock },
+    close() {
+      for (const one of [first, middle, last]) one.close();
+    },
+  };
+}
+
 /** Waits for a state that packets bring about. */
 export async function until<T>(
   check: () => T | null | undefined | false,
