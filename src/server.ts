@@ -228,7 +228,9 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
   const port = succeeds?.httpPort ?? configuredPort;
   const { carry } = runtime.sockets;
   const listener = listen(app, {
-    ...{ hostname, port, now },
+    hostname,
+    port,
+    now,
     loopback: loopback && { transport: loopback, carry },
     // The older process still forwards the last requests that it accepted, for some seconds.
     succeeds: succeeds !== null || older.length > 0,
@@ -245,7 +247,11 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
     const tlsPort = succeeds?.tlsPort ?? (older.length > 0 ? plan.tls.port : null);
     tls = await startTls({
       ...runtime,
-      ...{ plan, upstreamPort, loopback, media, turnSecret: secret },
+      plan,
+      upstreamPort,
+      loopback,
+      media,
+      turnSecret: secret,
       succeeds: tlsPort === null ? null : { port: tlsPort },
     });
     endRelays(runtime, tls.multiplexer);
@@ -318,7 +324,13 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
       await requests.othersFinished(now() + BEGUN_REQUESTS_MS);
       await lifecycle.handOver(HANDOVER, now() + HANDOVER_MS);
       const node = serveRemaining({
-        ...{ dataDir: config.DATA_DIR, media: media.node, ports, recordings, records, now: now(), log },
+        dataDir: config.DATA_DIR,
+        media: media.node,
+        ports,
+        recordings,
+        records,
+        now: now(),
+        log,
         kept: kept ?? keepRecordingEvents(media.node),
         ownName: config.SFU_NODE_NAME,
         name: olderName(config.SFU_NODE_NAME),

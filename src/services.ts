@@ -59,7 +59,12 @@ export function createServices(runtime: Runtime, nodes: MediaNodes = createMedia
   const isWaitingRoom = waitingRooms(runtime);
   const isLiveStreamRoom = liveStreamRooms(runtime);
   const signaling = createSignaling(runtime, {
-    ...{ ...rooms, fleet, nodes, originPolicy, isArchived, isWaitingRoom },
+    ...rooms,
+    fleet,
+    nodes,
+    originPolicy,
+    isArchived,
+    isWaitingRoom,
     isStreamRoom: isLiveStreamRoom,
   });
   const { liveRooms } = signaling;

@@ -155,7 +155,12 @@ export async function startMember(config: Config, options: MemberOptions, start:
   const { join, fetchSnapshot, leadEmptyLog, openReplica } = createJoin({
     commitLog,
     secretFingerprint: keyring.fingerprint,
-    ...{ authentication, migrations, url, databasePath: path, now, log },
+    authentication,
+    migrations,
+    url,
+    databasePath: path,
+    now,
+    log,
     dataDir: config.DATA_DIR,
     onFetching: (source) => {
       problem = `fetching a snapshot from ${source}`;
@@ -171,8 +176,12 @@ export async function startMember(config: Config, options: MemberOptions, start:
     void untilKnownToLeader().then(() => settled.resolve("standby"));
     try {
       return await followUntilLeading({
-        ...{ log: commitLog, replica, url, abstention },
-        ...{ logger: log, signal: stopping.signal },
+        log: commitLog,
+        replica,
+        url,
+        abstention,
+        logger: log,
+        signal: stopping.signal,
       });
     } finally {
       state = { ...state, position: replica.position };

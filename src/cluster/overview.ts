@@ -37,7 +37,12 @@ export async function clusterOverview(
   try {
     const known = await readMembers(log);
     return {
-      ...{ hasLog: true, logAnswers: true, hasBucket, leader, term: known.term, position: known.head },
+      hasLog: true,
+      logAnswers: true,
+      hasBucket,
+      leader,
+      term: known.term,
+      position: known.head,
       ledSince: known.ledForMs === null ? null : at(known.ledForMs),
       members: known.members.map(({ silentMs, ...member }) => ({
         ...member,

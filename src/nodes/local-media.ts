@@ -99,7 +99,9 @@ export async function startLocalMedia(
   const capacity = capacityOf(config);
   nodes.add(name, node);
   return {
-    ...{ node, announce, probe },
+    node,
+    announce,
+    probe,
     ports: node.ports,
     report({ controlPlane, internalUrl }) {
       nodes.add(name, node, internalUrl);

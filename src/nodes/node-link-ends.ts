@@ -93,7 +93,10 @@ export class NodeLinkEnds<W extends Place> {
 
   describe(): OpenedLink[] {
     return [...this.#ends].map(([linkId, { worker, rooms, tracks }]) => ({
-      ...{ linkId, worker: worker.index, rooms: [...rooms], tracks: [...tracks.values()] },
+      linkId,
+      worker: worker.index,
+      rooms: [...rooms],
+      tracks: [...tracks.values()],
     }));
   }
 }

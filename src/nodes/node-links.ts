@@ -62,13 +62,12 @@ function describe({ linkId, ends: [one, two], states, tracks, rooms }: RelayLink
   const said = [...states.values()];
   const worst = Math.max(...said.map(({ state }) => LINK_STATES.indexOf(state)));
   return {
-    ...{
-      id: linkId,
-      servers: [one.serverName, two.serverName],
-      state: LINK_STATES[said.length < 2 ? -1 : worst] ?? null,
-    },
+    id: linkId,
+    servers: [one.serverName, two.serverName],
+    state: LINK_STATES[said.length < 2 ? -1 : worst] ?? null,
     ...worstOf(said),
-    ...{ tracks: tracks.size, roomIds: [...rooms] },
+    tracks: tracks.size,
+    roomIds: [...rooms],
   };
 }
 
@@ -109,7 +108,10 @@ export function createNodeLinks(output: NodeLinksOutput) {
         const { publicKey, addresses, port } = peer.point;
         const { worker } = own.point;
         return {
-          ...{ linkId: id, worker, isFirst: own === one, credentials: local },
+          linkId: id,
+          worker,
+          isFirst: own === one,
+          credentials: local,
           peer: { publicKey, addresses: addresses.filter(mayBeNode), port, credentials: remote },
         };
       }

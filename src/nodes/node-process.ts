@@ -44,7 +44,13 @@ export async function startNodeProcess(options: NodeProcessOptions): Promise<Nod
   const { announce, hostname } = await mediaAddresses(config, log);
   const { MEDIA_WORKERS: workers, MEDIA_UDP_PORT: port, MEDIA_FAN_OUT: fanOut } = config;
   const starting = EmbeddedMedia.start({
-    ...{ workers, port, hostname, announce, tcp: true, fanOut, log },
+    workers,
+    port,
+    hostname,
+    announce,
+    tcp: true,
+    fanOut,
+    log,
     maxMemoryMb: config.MEDIA_WORKER_MAX_MEMORY_MB,
     warmUp: config.MEDIA_WARM_UP,
     spreadFrom: spreadFrom(config),
@@ -55,7 +61,9 @@ export async function startNodeProcess(options: NodeProcessOptions): Promise<Nod
   });
   const recordings = nodeRecordings(config.RECORDING_DIR ?? join(config.DATA_DIR, "recordings"));
   const node = createNodeServer(media, log, {
-    ...{ media: { announce, ports: media.ports }, recordings, links: () => media.openedLinks },
+    media: { announce, ports: media.ports },
+    recordings,
+    links: () => media.openedLinks,
   });
   let reporter: NodeReporter | null = null;
   const problem = () =>

@@ -161,7 +161,13 @@ export class RelayLinks<E extends LinkEnd> {
     const up = Promise.withResolvers<void>();
     up.promise.catch(() => {});
     const link: RelayLink<E> = {
-      ...{ linkId, ends, up, rooms: new Set(), states: new Map(), tracks: new Map(), adding: new Set() },
+      linkId,
+      ends,
+      up,
+      rooms: new Set(),
+      states: new Map(),
+      tracks: new Map(),
+      adding: new Set(),
     };
     this.#links.set(linkId, link);
     return link;

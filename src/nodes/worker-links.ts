@@ -20,10 +20,16 @@ export function workerLinks<W extends LinkedWorker>(): RelayLinks<W> {
       const [forth, back] = [masterKey(), masterKey()];
       return Promise.all([
         one.call("openLink", {
-          ...{ linkId, peers: [socketOf(two)], keys: { incoming: back, outgoing: forth }, checks: null },
+          linkId,
+          peers: [socketOf(two)],
+          keys: { incoming: back, outgoing: forth },
+          checks: null,
         }),
         two.call("openLink", {
-          ...{ linkId, peers: [socketOf(one)], keys: { incoming: forth, outgoing: back }, checks: null },
+          linkId,
+          peers: [socketOf(one)],
+          keys: { incoming: forth, outgoing: back },
+          checks: null,
         }),
       ]);
     },

@@ -99,7 +99,9 @@ export class Engine {
       let engine: Engine | null = null;
       const ticker = new Ticker(now, (nowMs) => engine?.tick(nowMs));
       const udp = await UdpPort.bind({
-        ...{ hostname, port, reusePort: sharing !== null },
+        hostname,
+        port,
+        reusePort: sharing !== null,
         onBound: (fd) => sharing?.steerAtOnce(fd),
         onDatagram: (data, port, address) => engine?.receive(data, port, address),
         onFault: output.onFault,

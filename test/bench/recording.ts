@@ -45,7 +45,11 @@ async function openRoom(count: number, viewers: number) {
     const all = { ...permissions, publishData: true, updateMetadata: true };
     await node.addParticipant({ roomId, participantId, identity: participantId, permissions: all });
     const peer = await RtcPeer.create({
-      ...{ node, roomId, participantId, sections, certificate },
+      node,
+      roomId,
+      participantId,
+      sections,
+      certificate,
       onRtcp: ({ type }) => void (type === "pli" || type === "fir" ? onPli() : null),
     });
     peers.push(peer);

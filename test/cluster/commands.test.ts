@@ -97,7 +97,9 @@ test("any member drains a node of the leader, and is told when the next leader w
   const data = { DATA_DIR: standby.dataDir, ...shared() };
   const shares = expect.stringContaining("so that the next leader gets no rooms either");
   expect(await stoa(["drain", "local", "--wait"], data)).toEqual({
-    ...{ code: 0, out: "local gets no new rooms.\nlocal has no rooms.", error: shares },
+    code: 0,
+    out: "local gets no new rooms.\nlocal has no rooms.",
+    error: shares,
   });
   const error = "stoa: there is no media node second. The nodes are: local.";
   expect(await stoa(["drain", "second"], data)).toEqual({ code: 1, out: "", error });

@@ -70,8 +70,14 @@ test("a healthy standby passes: its own port is not taken for another program's"
     const port = String(await freePort());
     const standby = await group.start("second", { PORT: port });
     const env = {
-      ...{ DATA_DIR: standby.dataDir, HOST: "127.0.0.1", PORT: port, STOA_SECRET: SECRET, MEDIA_WORKERS: "1" },
-      ...{ MEDIA_UDP_PORT: String(await freePort()), PUBLIC_IP: "127.0.0.1", COMMIT_LOG_URL: group.logUrl ?? "" },
+      DATA_DIR: standby.dataDir,
+      HOST: "127.0.0.1",
+      PORT: port,
+      STOA_SECRET: SECRET,
+      MEDIA_WORKERS: "1",
+      MEDIA_UDP_PORT: String(await freePort()),
+      PUBLIC_IP: "127.0.0.1",
+      COMMIT_LOG_URL: group.logUrl ?? "",
     };
     const examine = async () => {
       const { out } = await stoa(["doctor", "--json"], { env });

@@ -145,7 +145,11 @@ test("a follower whose file is damaged asks for a snapshot instead of waiting fo
   const lines: string[] = [];
   const logger = createLog({ level: "warn", format: "json", write: (line) => void lines.push(line) });
   const following = followUntilLeading({
-    ...{ log, replica, url: "http://two", abstention: new Abstention(), logger },
+    log,
+    replica,
+    url: "http://two",
+    abstention: new Abstention(),
+    logger,
     signal: new AbortController().signal,
   });
   const error = await following.catch((failure: unknown) => failure);

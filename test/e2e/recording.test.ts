@@ -19,7 +19,10 @@ declare global {
 const SECONDS = 8;
 
 const credentials: S3Credentials = {
-  ...{ accessKeyId: "AKTEST", secretAccessKey: "a/secret+with=signs", region: "eu-west-3", bucket: "films" },
+  accessKeyId: "AKTEST",
+  secretAccessKey: "a/secret+with=signs",
+  region: "eu-west-3",
+  bucket: "films",
 };
 const s3 = s3TestServer(credentials);
 let stage: Stage;

@@ -54,10 +54,15 @@ export function loggedData(): LoggedData {
   return {
     leading: { path, log, fence, onLost: (reason) => console.error("lost:", reason) },
     cluster: {
-      ...{ fence, term: 1, isLogUnreachable: () => false, refused: { leader: 0, member: 0, record: 0 } },
+      fence,
+      term: 1,
+      isLogUnreachable: () => false,
+      refused: { leader: 0, member: 0, record: 0 },
       authentication: new MemberAuthentication(createKeyring(crypto.randomUUID())),
       state: () => ({ role: "leader", leader: null, position: 0, lag: 0 }),
-      ...{ snapshot: nobody, overview: nobody, operate: nobody },
+      snapshot: nobody,
+      overview: nobody,
+      operate: nobody,
     },
     watch({ db, writer }) {
       watched = writer;

@@ -173,8 +173,14 @@ export function fakeMediaNode(): FakeMediaNode {
       if (method === "openLink") emit({ type: "linkChanged", linkId: request.linkId, state: "up", rttMs: 1 });
     },
     flight: async () => ({
-      ...{ version: 1, sinceMs: 0, lastedMs: 1, streams: [] },
-      ...{ received: [], sent: [], rtcp: [], states: [] },
+      version: 1,
+      sinceMs: 0,
+      lastedMs: 1,
+      streams: [],
+      received: [],
+      sent: [],
+      rtcp: [],
+      states: [],
     }),
     async startRecording({ roomId, recordingId }) {
       calls.push(`startRecording ${roomId} ${recordingId}`);
@@ -238,7 +244,10 @@ const IDLE: NodeLoad = {
 function snapshotOf(peer: Peer): ParticipantSnapshot {
   const { participantId, identity, state, permissions } = peer;
   return {
-    ...{ participantId, identity, state, permissions },
+    participantId,
+    identity,
+    state,
+    permissions,
     quality: null,
     tracks: [...peer.published.values()].filter(({ live }) => live).map(({ track }) => track),
     subscriptions: peer.subscriptions.map((subscription) => ({ ...subscription, layer: null, paused: false })),

@@ -4,8 +4,11 @@ import { testServer } from "../harness/server.ts";
 
 const post = await mailServer();
 const limits = {
-  ...{ RATE_LIMIT_AUTH_REGISTER: 1000, RATE_LIMIT_AUTH_LOGIN: 1000, RATE_LIMIT_AUTH_VERIFY_EMAIL: 1000 },
-  ...{ RATE_LIMIT_AUTH_PASSWORD_RESET: 1000, RATE_LIMIT_AUTH_PASSWORD_RESET_CONFIRM: 1000 },
+  RATE_LIMIT_AUTH_REGISTER: 1000,
+  RATE_LIMIT_AUTH_LOGIN: 1000,
+  RATE_LIMIT_AUTH_VERIFY_EMAIL: 1000,
+  RATE_LIMIT_AUTH_PASSWORD_RESET: 1000,
+  RATE_LIMIT_AUTH_PASSWORD_RESET_CONFIRM: 1000,
 };
 const server = testServer({ SMTP_URL: post.url, PUBLIC_URL: "https://rtc.example", REGISTRATION: "open", ...limits });
 afterAll(async () => {

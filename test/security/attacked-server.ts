@@ -86,7 +86,8 @@ export async function attackedServer({ flags = [], env = {}, wrapper = [] }: Opt
     async operator(): Promise<Api> {
       const headers = { "content-type": "application/json", origin: url };
       const signedIn = await fetch(`${url}/v1/auth/login`, {
-        ...{ method: "POST", headers },
+        method: "POST",
+        headers,
         body: JSON.stringify(OPERATOR),
       });
       const { accessToken } = (await signedIn.json()) as { accessToken: string };

@@ -209,7 +209,9 @@ test("operators read the entries about the installation, others do not", async (
     action: "node_key.created",
     resourceType: "node_key",
     metadata: { name: "n8" },
-    ...{ projectId: null, environment: null, actorType: "command_line" },
+    projectId: null,
+    environment: null,
+    actorType: "command_line",
   });
   expect((await server.call("GET", "/v1/audit-logs", { key: other.token })).status).toBe(403);
 });

@@ -48,8 +48,13 @@ const upload = (to: string, isPrivateAllowed = true, endpoint = `http://127.0.0.
     { fetch, lookup: systemLookup },
     folder,
     {
-      ...{ bucket: to, endpoint, region: "us-east-1", accessKeyId: "key", secretAccessKey: "very-secret" },
-      ...{ sessionToken: null, virtualHostedStyle: false },
+      bucket: to,
+      endpoint,
+      region: "us-east-1",
+      accessKeyId: "key",
+      secretAccessKey: "very-secret",
+      sessionToken: null,
+      virtualHostedStyle: false,
     },
     targetRule("PRODUCTION", isPrivateAllowed, false),
   ).then(
@@ -148,7 +153,10 @@ describe("of two tenants", () => {
         room,
         {
           source: { type: "room" },
-          ...{ layout: "grid", encoding: {} as Encoding, words: {}, request: "{}" },
+          layout: "grid",
+          encoding: {} as Encoding,
+          words: {},
+          request: "{}",
           outputs: [{ kind: "file", path, format: "mp4", bucket: null }],
         },
         { actor: null, request: null, environment: "PRODUCTION" },

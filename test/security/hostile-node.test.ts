@@ -117,8 +117,19 @@ async function attacked(): Promise<Stage> {
 
 function fileOf(fileId: string, identity: string, changes: Partial<RecordedFile> = {}): RecordedFile {
   return {
-    ...{ fileId, fileName: `${fileId}.webm`, identity, trackId: "trk_1", kind: "audio", source: "microphone" },
-    ...{ codec: "opus", mimeType: "audio/webm", offsetMs: 0, durationMs: 1_000, bytes: 13, width: null, height: null },
+    fileId,
+    fileName: `${fileId}.webm`,
+    identity,
+    trackId: "trk_1",
+    kind: "audio",
+    source: "microphone",
+    codec: "opus",
+    mimeType: "audio/webm",
+    offsetMs: 0,
+    durationMs: 1_000,
+    bytes: 13,
+    width: null,
+    height: null,
     ...changes,
   };
 }
@@ -445,8 +456,16 @@ function events({ recordingRef, participantId }: Stage): {
       type: "recordingPart",
       ...recordingRef,
       part: {
-        ...{ ...about, kind: "video", codecs: "avc1.42e01f", head: "AAAA", data: "AAAA", atMs: 0, durationMs: 500 },
-        ...{ independent: true, beginsSegment: true, endsSegment: false },
+        ...about,
+        kind: "video",
+        codecs: "avc1.42e01f",
+        head: "AAAA",
+        data: "AAAA",
+        atMs: 0,
+        durationMs: 500,
+        independent: true,
+        beginsSegment: true,
+        endsSegment: false,
       },
     },
     recordingFeed: {
@@ -484,16 +503,32 @@ function events({ recordingRef, participantId }: Stage): {
 function relayedTrack(roomId: string, identity: string): RelayedTrack {
   const codec = { codec: "VP8" as const, payloadType: 96, rtxPayloadType: 97, clockRate: 90_000, nack: true };
   return {
-    ...{ roomId, linkId: "l", trackId: "trk_1", identity, clientTrackId: "c", mid: "0", name: null, muted: false },
-    ...{ kind: "video", source: "camera", codecs: [{ ...codec, variant: "", profile: "" }], payloadType: 96 },
+    roomId,
+    linkId: "l",
+    trackId: "trk_1",
+    identity,
+    clientTrackId: "c",
+    mid: "0",
+    name: null,
+    muted: false,
+    kind: "video",
+    source: "camera",
+    codecs: [{ ...codec, variant: "", profile: "" }],
+    payloadType: 96,
     layers: [{ rid: null, ssrc: 1, repairSsrc: 2 }],
   };
 }
 
 function relayedData(roomId: string, from: string | null): RelayedData {
   return {
-    ...{ roomId, from, kind: "reliable", delivery: { from, payload: "forged" }, packet: "AAAA", size: 6 },
-    ...{ isStreamPart: false, to: null },
+    roomId,
+    from,
+    kind: "reliable",
+    delivery: { from, payload: "forged" },
+    packet: "AAAA",
+    size: 6,
+    isStreamPart: false,
+    to: null,
   };
 }
 
@@ -658,14 +693,29 @@ describe("[18] a hostile media node sends every event with ids of others", () =>
         updateMetadata: true,
       };
       const record = JSON.stringify({
-        ...{ projectId, environment: "DEVELOPMENT", connectionId: "forged", tokenId, joinedAt: Date.now() },
-        ...{ resumeToken: "known to the node", permissions, metadata: null, client, headless: false },
-        ...{ profile: { name: null, attributes: {}, kind: "standard" }, hidden: false },
+        projectId,
+        environment: "DEVELOPMENT",
+        connectionId: "forged",
+        tokenId,
+        joinedAt: Date.now(),
+        resumeToken: "known to the node",
+        permissions,
+        metadata: null,
+        client,
+        headless: false,
+        profile: { name: null, attributes: {}, kind: "standard" },
+        hidden: false,
       });
       const { stats } = events(await attacked()).transportStats;
       const participant = {
-        ...{ participantId: crypto.randomUUID(), identity: "carol", state: "connected", permissions, quality: null },
-        ...{ tracks: [], subscriptions: [], transport: stats },
+        participantId: crypto.randomUUID(),
+        identity: "carol",
+        state: "connected",
+        permissions,
+        quality: null,
+        tracks: [],
+        subscriptions: [],
+        transport: stats,
       };
       // A record that it was given for its own participant is not valid for any other.
       const given = rogue.last("addParticipant").record;
@@ -806,8 +856,19 @@ describe("[18] a hostile media node answers", () => {
     rooms: [{ roomId: "r", participants: 1 }],
     linkPoint: { worker: 0, publicKey: "A".repeat(43), addresses: ["192.0.2.1"], port: 1 },
     load: {
-      ...{ rooms: 0, participants: 0, cpuPercent: null, memoryPercent: 1, networkInBps: 0, networkOutBps: 0 },
-      ...{ packetsIn: 0, packetsOut: 0, nacksIn: 0, nacksOut: 0, keyframesIn: 0, keyframesOut: 0, refused: {} },
+      rooms: 0,
+      participants: 0,
+      cpuPercent: null,
+      memoryPercent: 1,
+      networkInBps: 0,
+      networkOutBps: 0,
+      packetsIn: 0,
+      packetsOut: 0,
+      nacksIn: 0,
+      nacksOut: 0,
+      keyframesIn: 0,
+      keyframesOut: 0,
+      refused: {},
     },
   };
 
@@ -817,7 +878,11 @@ describe("[18] a hostile media node answers", () => {
       const at = new HostileNode();
       const refused: string[] = [];
       const media = new RemoteMedia({
-        ...{ serverName: "n", internalUrl: at.url, secret: "a-secret-of-the-fleet", term: 0, timers: systemTimers },
+        serverName: "n",
+        internalUrl: at.url,
+        secret: "a-secret-of-the-fleet",
+        term: 0,
+        timers: systemTimers,
         log: createLog({ level: "silent", format: "json" }),
         onRefused: (reason) => void refused.push(reason),
       });

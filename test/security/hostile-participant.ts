@@ -43,7 +43,10 @@ export class HostileParticipant {
     const answers: Buffer[] = [];
     let participant: HostileParticipant | null = null;
     const peer = await RtcPeer.create({
-      ...{ node: client, roomId: "", participantId: "", hostname: "0.0.0.0" },
+      node: client,
+      roomId: "",
+      participantId: "",
+      hostname: "0.0.0.0",
       sections: [{ kind: "video", direction: "sendonly", codec: "AV1" }],
       onData: (answer) => {
         answers.push(answer);

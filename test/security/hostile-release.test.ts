@@ -55,7 +55,8 @@ async function install(env: Record<string, string> = {}) {
   const child = Bun.spawn(["sh", join(genuine, "install.sh")], {
     cwd: work,
     env: { PATH: process.env.PATH ?? "", HOME: work, STOA_INSTALL_DIR: target, STOA_BASE_URL: release, ...env },
-    ...{ stdout: "pipe", stderr: "pipe" },
+    stdout: "pipe",
+    stderr: "pipe",
   });
   const [code, err] = await Promise.all([child.exited, new Response(child.stderr).text()]);
   return { code, err };

@@ -77,7 +77,10 @@ export const TENANT_ATTACKS: Record<string, (stage: Stage) => Promise<void>> = {
     const roomId = await tenant.room("watched");
     const watching = Bun.spawn([...PROGRAM, "join", "watched", "--url", server.url, "--identity", "operator"], {
       env: { PATH: process.env.PATH ?? "", HOME: "/nonexistent", STOA_API_KEY: tenant.key },
-      ...{ cwd: ROOT, stdin: "ignore", stdout: "pipe", stderr: "ignore" },
+      cwd: ROOT,
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "ignore",
     });
     let shown = "";
     void (async () => {

@@ -74,7 +74,9 @@ afterAll(async () => {
 async function framesOf(url: string): Promise<number> {
   const output = ["-f", "null", "-progress", "pipe:1", "-"];
   const child = Bun.spawn(["ffmpeg", "-hide_banner", "-nostdin", "-loglevel", "error", ...inputOf(url), ...output], {
-    ...{ stdin: "ignore", stdout: "pipe", stderr: "ignore" },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "ignore",
     env: { PATH: process.env.PATH, http_proxy: `http://127.0.0.1:${proxy.port}`, no_proxy: "" },
   });
   const text = await new Response(child.stdout).text();

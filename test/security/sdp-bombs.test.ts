@@ -63,8 +63,14 @@ function answer(sdp: string): Offer | null {
     return null;
   }
   writeAnswer({
-    ...{ offer, sections: decideSections(offer), outgoing: new Map(), sessionId: "1", version: 1 },
-    ...{ ice: { ufrag: "u", pwd: "p" }, fingerprint: { algorithm: "sha-256", value: "AA" }, candidates: ["x"] },
+    offer,
+    sections: decideSections(offer),
+    outgoing: new Map(),
+    sessionId: "1",
+    version: 1,
+    ice: { ufrag: "u", pwd: "p" },
+    fingerprint: { algorithm: "sha-256", value: "AA" },
+    candidates: ["x"],
     maxMessageSize: 1,
   });
   return offer;

@@ -50,18 +50,21 @@ test("[8] a thousand blocked phrases with the same beginning cost a message no m
 test("[8] the playlist of a long live stream is made once for all viewers, and again after the next part", () => {
   const rendition = new Rendition("video", join(folder, "video.m4s"), () => {});
   const part = (n: number): RecordedPart => ({
-    ...{
-      fileId: "f",
-      identity: "ann",
-      trackId: "t",
-      kind: "video",
-      source: "camera",
-      codecs: "avc1",
-      width: 1,
-      height: 1,
-    },
-    ...{ head: null, data: "", atMs: n * 2_000, durationMs: 2_000 },
-    ...{ independent: true, beginsSegment: true, endsSegment: true },
+    fileId: "f",
+    identity: "ann",
+    trackId: "t",
+    kind: "video",
+    source: "camera",
+    codecs: "avc1",
+    width: 1,
+    height: 1,
+    head: null,
+    data: "",
+    atMs: n * 2_000,
+    durationMs: 2_000,
+    independent: true,
+    beginsSegment: true,
+    endsSegment: true,
   });
   rendition.add(part(0), new Uint8Array(8));
   for (let n = 1; n < 5_000; n++) rendition.add(part(n), null);

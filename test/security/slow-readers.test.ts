@@ -111,9 +111,21 @@ test("[8] all readers of the API reference share one copy of it", async () => {
 test("[18] all viewers of a live stream share one copy of each segment, partial segment and initialization segment", async () => {
   const rendition = new Rendition("video", join(folder, "video.m4s"), () => {});
   const part = (n: number): RecordedPart => ({
-    ...{ fileId: "f", identity: "ann", trackId: "t", kind: "video", source: "camera", codecs: "avc1" },
-    ...{ width: 1, height: 1, head: null, data: Buffer.from(`part ${n} `).toString("base64") },
-    ...{ atMs: n * 500, durationMs: 500, independent: true, beginsSegment: n % 4 === 0, endsSegment: n % 4 === 3 },
+    fileId: "f",
+    identity: "ann",
+    trackId: "t",
+    kind: "video",
+    source: "camera",
+    codecs: "avc1",
+    width: 1,
+    height: 1,
+    head: null,
+    data: Buffer.from(`part ${n} `).toString("base64"),
+    atMs: n * 500,
+    durationMs: 500,
+    independent: true,
+    beginsSegment: n % 4 === 0,
+    endsSegment: n % 4 === 3,
   });
   rendition.add(part(0), new Uint8Array([1, 2, 3]));
   for (let n = 1; n < 8; n++) rendition.add(part(n), null);

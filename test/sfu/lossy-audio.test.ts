@@ -73,14 +73,12 @@ function call({ path, lossRatio, audio = AUDIO, repairs = true, seed = 1 }: Opti
   const uplink = new Uplink(
     { udp, newId: () => "1", expediteFeedback() {} } as unknown as ParticipantHost,
     {
-      ...{
-        published() {},
-        unpublished() {},
-        announced() {},
-        isWanted: () => true,
-        muteChanged() {},
-        isVoiceUncontested: () => true,
-      },
+      published() {},
+      unpublished() {},
+      announced() {},
+      isWanted: () => true,
+      muteChanged() {},
+      isVoiceUncontested: () => true,
       observeAudioLevel() {},
     } as unknown as RoomTracks,
     { self: { identity: "ann" }, connection, rttMs: 2 * ONE_WAY_MS, emit() {} } as unknown as ConstructorParameters<

@@ -59,7 +59,8 @@ export class PlayedTrace {
     let played: PlayedTrace | null = null;
     const { receiveLoop } = path;
     const udp = await UdpPort.bind({
-      ...{ hostname: ADDRESS, port: 0 },
+      hostname: ADDRESS,
+      port: 0,
       onDatagram: (data) => played?.receive(data),
       onFault: (error) => {
         throw error;
@@ -133,14 +134,12 @@ export class PlayedTrace {
     };
     const owner = { self: { identity: "ann" }, connection, rttMs: 40, emit() {} };
     const room = {
-      ...{
-        published() {},
-        unpublished() {},
-        announced() {},
-        isWanted: () => true,
-        muteChanged() {},
-        isVoiceUncontested: () => true,
-      },
+      published() {},
+      unpublished() {},
+      announced() {},
+      isWanted: () => true,
+      muteChanged() {},
+      isVoiceUncontested: () => true,
       observeAudioLevel: (_: Publication, level: number, nowMs: number) =>
         void this.reports.push(`heard ${level} at ${nowMs}`),
     };
@@ -178,7 +177,9 @@ export class PlayedTrace {
         },
         streams: this.#uplink.fastStreams,
       },
-      ...{ onAuthentic() {}, isDirect: () => true, countBytes() {} },
+      onAuthentic() {},
+      isDirect: () => true,
+      countBytes() {},
       control: new ControlBudget(() => this.#nowMs),
     });
   }
@@ -210,7 +211,7 @@ export class PlayedTrace {
     const codecs = mid === "0" ? [VIDEO[this.#codec]] : [AUDIO];
     const port = 4_000 + this.#viewers.length;
     const word = () => Math.floor(this.#random() * 0x100000000);
-    const answered = { ...{ mid, kind: publication.kind, rejected: false, sends: true, receives: false }, codecs };
+    const answered = { mid, kind: publication.kind, rejected: false, sends: true, receives: false, codecs };
     // One of them negotiated no transport-wide numbers.
     const extensions = { ...EXTENSIONS, ...(port % 4 === 3 && { transportSequence: 0 }) };
     const section = new OutgoingSection({ ...answered, extensions }, publication.kind, word);

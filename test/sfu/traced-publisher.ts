@@ -9,8 +9,13 @@ import { rtpPacket, withRoom } from "./packets.ts";
 
 export const EXTENSIONS = { ...noExtensions(), mid: 1, rid: 2, transportSequence: 5, audioLevel: 6, absSendTime: 4 };
 const negotiated = (name: NegotiatedCodec["codec"], payloadType: number, clockRate: number): NegotiatedCodec => ({
-  ...{ codec: name, payloadType, rtxPayloadType: name === "opus" ? null : payloadType + 1, clockRate },
-  ...{ variant: "", profile: "", nack: true },
+  codec: name,
+  payloadType,
+  rtxPayloadType: name === "opus" ? null : payloadType + 1,
+  clockRate,
+  variant: "",
+  profile: "",
+  nack: true,
 });
 export const VIDEO = { VP8: negotiated("VP8", 96, 90_000), H264: negotiated("H264", 102, 90_000) };
 export const AUDIO = negotiated("opus", 111, 48_000);

@@ -8,7 +8,10 @@ import type { WorkerSettings } from "../../src/sfu/worker-protocol.ts";
 import { nativeLibraryPath } from "./fast-path/both-paths.ts";
 
 const SETTINGS: WorkerSettings = {
-  ...{ hostname: "127.0.0.1", port: 0, announce: ["127.0.0.1"], tcp: true },
+  hostname: "127.0.0.1",
+  port: 0,
+  announce: ["127.0.0.1"],
+  tcp: true,
   srtpProfiles: ["AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_80"],
 };
 /**

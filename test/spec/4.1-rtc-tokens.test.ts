@@ -49,7 +49,9 @@ describe("[4.1] POST /v1/rooms/{roomId}/rtc-tokens", () => {
         updateMetadata: false,
       },
       metadata: "{}",
-      ...{ name: null, attributes: {}, kind: "standard" },
+      name: null,
+      attributes: {},
+      kind: "standard",
       createdAt: "2026-03-01T12:00:00.000Z",
       expiresAt: "2026-03-01T12:01:30.000Z",
     });

@@ -34,7 +34,10 @@ export function adoptCommand(argv: readonly string[]): Command {
       }
       const { operate } = await import("../data.ts");
       const { keys: imported, urls } = await operate(config, "livekit adopt", {
-        ...{ project: options.project, createProject: options.createProject === true, keys, webhook },
+        project: options.project,
+        createProject: options.createProject === true,
+        keys,
+        webhook,
         environment: ENVIRONMENTS.find((name) => lower(name) === options.environment) ?? "PRODUCTION",
       });
       const text = Object.entries(settings).map(([name, value]) => `${name} = ${JSON.stringify(value)}\n`);

@@ -69,8 +69,13 @@ export class ProxySockets {
     const offered = request.headers.get("sec-websocket-protocol") ?? "";
     const survivesTakeOver = offered.split(",").some((protocol) => protocol.trim() === REPEAT_PROTOCOL);
     const data: ProxySocket = {
-      ...{ id, upgradeRequest, address, survivesTakeOver, isKnownToLeader: true },
-      ...{ topics: new Set(), reportedBytes: 0 },
+      id,
+      upgradeRequest,
+      address,
+      survivesTakeOver,
+      isKnownToLeader: true,
+      topics: new Set(),
+      reportedBytes: 0,
     };
     if (server().upgrade(request, { data, headers: decision.headers })) return undefined;
     this.#earlyFrames.delete(id);

@@ -40,7 +40,9 @@ export function chatPersonalData(runtime: Runtime, chat: ChatService, attachment
   async function* mentionsOfUser(user: User): AsyncGenerator<object[]> {
     for await (const { id, publicId: conversationId } of store.conversations(user)) {
       yield* mapped(store.mentioning(id, user.userId), ({ publicId, createdAt }) => ({
-        ...{ conversationId, messageId: publicId, at: iso(createdAt) },
+        conversationId,
+        messageId: publicId,
+        at: iso(createdAt),
       }));
     }
   }
@@ -143,7 +145,9 @@ export function chatPersonalData(runtime: Runtime, chat: ChatService, attachment
         })),
       reactions: (user) =>
         mapped(store.reactions(user), ({ messageId, emoji, createdAt }) => ({
-          ...{ messageId, emoji, createdAt: iso(createdAt) },
+          messageId,
+          emoji,
+          createdAt: iso(createdAt),
         })),
       readStates: (user) =>
         mapped(store.readStates(user), ({ conversationPublicId, ...row }) => ({
@@ -156,8 +160,13 @@ export function chatPersonalData(runtime: Runtime, chat: ChatService, attachment
       // The responses of other members to a ring are not the user's data; the ring to the user is.
       rings: (user) =>
         mapped(store.rings(user), ({ publicId, roomId, callerUserId, status, answer, startedAt, endedAt }) => ({
-          ...{ ringId: publicId, roomId, rang: callerUserId === user.userId, status, answer },
-          ...{ startedAt: iso(startedAt), endedAt: iso(endedAt) },
+          ringId: publicId,
+          roomId,
+          rang: callerUserId === user.userId,
+          status,
+          answer,
+          startedAt: iso(startedAt),
+          endedAt: iso(endedAt),
         })),
       // The user must not learn who blocked them.
       blocks: async function* (user) {
@@ -171,8 +180,13 @@ export function chatPersonalData(runtime: Runtime, chat: ChatService, attachment
           yield rows
             .filter(({ reporterUserId }) => reporterUserId === user.userId)
             .map(({ publicId, conversationPublicId, messageId, reason, noteText, status, createdAt }) => ({
-              ...{ reportId: publicId, conversationId: conversationPublicId, messageId, reason },
-              ...{ note: noteText, status, createdAt: iso(createdAt) },
+              reportId: publicId,
+              conversationId: conversationPublicId,
+              messageId,
+              reason,
+              note: noteText,
+              status,
+              createdAt: iso(createdAt),
             }));
         }
       },

@@ -300,8 +300,18 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
       requireUnusedPaths(outputs);
       reservations.set(id, { projectId, outputs, spareBytes });
       const row: EgressRow = {
-        ...{ id, projectId, environment, roomId, roomName, status: "STARTING", error: null, request: input.request },
-        ...{ outputs: outputs.map(({ output }) => output), startedAt: at, updatedAt: at, endedAt: null },
+        id,
+        projectId,
+        environment,
+        roomId,
+        roomName,
+        status: "STARTING",
+        error: null,
+        request: input.request,
+        outputs: outputs.map(({ output }) => output),
+        startedAt: at,
+        updatedAt: at,
+        endedAt: null,
       };
       try {
         await makeFolders(outputs);

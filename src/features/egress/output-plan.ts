@@ -107,8 +107,19 @@ export async function planOutput(request: OutputRequest, context: PlanContext): 
   const id = newId();
   const root = request.kind !== "stream" && request.bucket ? join(uploads, id) : folder;
   const output: EgressOutput = {
-    ...{ id, kind: request.kind, name: "", location: "", playlist: "", livePlaylist: "", status: "STARTING" },
-    ...{ error: null, startedAt: null, endedAt: null, durationMs: 0, bytes: 0, segments: 0 },
+    id,
+    kind: request.kind,
+    name: "",
+    location: "",
+    playlist: "",
+    livePlaylist: "",
+    status: "STARTING",
+    error: null,
+    startedAt: null,
+    endedAt: null,
+    durationMs: 0,
+    bytes: 0,
+    segments: 0,
   };
   const fallback = "{room_name}-{time}".replaceAll(/\{(\w+)\}/g, (_, word: string) =>
     (words[word] ?? "").replaceAll(/[/\\\p{Cc}]/gu, "-"),
@@ -137,7 +148,10 @@ export async function planOutput(request: OutputRequest, context: PlanContext): 
       if (seconds > most) throw invalid("segmentDuration", `must be at most ${most} seconds`);
       const target: OutputTarget = {
         kind: "segments",
-        ...{ id, seconds, prefix: join(root, name), playlist: join(root, playlist) },
+        id,
+        seconds,
+        prefix: join(root, name),
+        playlist: join(root, playlist),
         livePlaylist: livePlaylist === "" ? null : join(root, livePlaylist),
       };
       return { target, output: { ...output, name, playlist, livePlaylist }, bucket: request.bucket };

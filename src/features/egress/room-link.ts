@@ -5,8 +5,13 @@ import type { Permissions } from "../../protocol/room-records.ts";
 import type { SubscribedSection, SubscriptionChange } from "../../protocol/signaling.ts";
 
 const WATCHES: Permissions = {
-  ...{ join: true, subscribe: true, publish: false, publishAudio: false, publishVideo: false },
-  ...{ publishData: false, updateMetadata: false },
+  join: true,
+  subscribe: true,
+  publish: false,
+  publishAudio: false,
+  publishVideo: false,
+  publishData: false,
+  updateMetadata: false,
 };
 
 /** The media ports of this process are also open on loopback, whereas its public address may be unreachable from here. */
@@ -30,8 +35,11 @@ export class RoomLink {
     this.#participantId = this.#newId();
     this.serverName = serverName;
     await this.#node().addParticipant({
-      ...{ roomId: this.#roomId, participantId: this.#participantId, identity: `egress ${this.#participantId}` },
-      ...{ permissions: WATCHES, unlisted: true },
+      roomId: this.#roomId,
+      participantId: this.#participantId,
+      identity: `egress ${this.#participantId}`,
+      permissions: WATCHES,
+      unlisted: true,
     });
   }
 

@@ -41,7 +41,9 @@ export async function uploadFolder(
     const path = join(entry.parentPath, entry.name);
     const key = relative(folder, path);
     const response = await checkedFetch(runtime, client.presign(key, { method: "PUT", expiresIn: SIGNED_SECONDS }), {
-      ...{ method: "PUT", allows, body: Bun.file(path) },
+      method: "PUT",
+      allows,
+      body: Bun.file(path),
       headers: { "content-type": mimeTypeOf(key) },
       signal,
     });

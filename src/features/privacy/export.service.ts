@@ -130,8 +130,15 @@ export function exportService(runtime: Runtime, { store, features, quota }: Expo
       const { projectId, environment, userId } = user;
       quota.requireFree(0);
       const row: ExportRow = {
-        ...{ id: ids.uuid(), projectId, environment, userId, status: "RUNNING", requestedAt: now() },
-        ...{ bytes: null, sha256: null, finishedAt: null },
+        id: ids.uuid(),
+        projectId,
+        environment,
+        userId,
+        status: "RUNNING",
+        requestedAt: now(),
+        bytes: null,
+        sha256: null,
+        finishedAt: null,
       };
       const running = await write((unit) => {
         const already = store.exportsOf(user).find(({ status }) => status === "RUNNING");
@@ -173,8 +180,12 @@ export function exportService(runtime: Runtime, { store, features, quota }: Expo
       if (row?.status !== "READY" || !existsSync(pathOf(id))) throw new ApiError("SVC_EXPORT_NOT_FOUND");
       const { bytes, sha256 } = row;
       return {
-        ...{ file: Bun.file(pathOf(id)), filename: `export-${id}.tar`, mimeType: MIME_TYPE },
-        ...{ size: bytes ?? 0, sha256, expiresAt },
+        file: Bun.file(pathOf(id)),
+        filename: `export-${id}.tar`,
+        mimeType: MIME_TYPE,
+        size: bytes ?? 0,
+        sha256,
+        expiresAt,
       };
     },
 

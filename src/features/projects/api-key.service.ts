@@ -137,11 +137,17 @@ export function apiKeyService(runtime: Runtime) {
       }
       const createdAt = now();
       const key: ApiKeyRow = {
-        ...{ id: ids.uuid(), projectId, publicId, environment, createdAt },
+        id: ids.uuid(),
+        projectId,
+        publicId,
+        environment,
+        createdAt,
         // No key text has this digest, so the key is refused by our own API.
         secretDigest: keyring.digest("api-key", randomBytes(32).toString("base64url")),
         sealedLivekitSecret: sealText(keyring.keyAt("livekit-secret", createdAt), apiSecret),
-        ...{ name: "imported from LiveKit", lastUsedAt: null, revokedAt: null },
+        name: "imported from LiveKit",
+        lastUsedAt: null,
+        revokedAt: null,
       };
       store.insert(unit, key);
       audit(unit, "api_key.created", key, COMMAND_LINE);

@@ -41,13 +41,17 @@ export function pushPersonalData({ db, write }: Runtime): PersonalData {
     kinds: {
       pushSubscriptions: async function* (user) {
         yield subscriptionsOf(user).map(({ publicId, endpoint, createdAt }) => ({
-          ...{ id: publicId, endpoint, createdAt: iso(createdAt) },
+          id: publicId,
+          endpoint,
+          createdAt: iso(createdAt),
         }));
       },
       notificationSettings: async function* (user) {
         for await (const rows of settingsOf(user)) {
           yield rows.map(({ conversationPublicId, level, mutedUntil }) => ({
-            ...{ conversationId: conversationPublicId, level, mutedUntil: iso(mutedUntil) },
+            conversationId: conversationPublicId,
+            level,
+            mutedUntil: iso(mutedUntil),
           }));
         }
       },

@@ -68,7 +68,9 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
   const openFiles = createOpenFiles();
   const timeline = createTimeline(runtime, store);
   const changes = createRecordingChanges(runtime, {
-    ...{ store, rooms, timeline },
+    store,
+    rooms,
+    timeline,
     onEnded(id) {
       hls.end(id);
       openFiles.closeAll(id);
@@ -279,7 +281,13 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
   function activate({ id, roomId, audioOnly, startedAt, automatic }: RecordingRow): ActiveRecording {
     const limitMs = startedAt + config.RECORDING_MAX_MINUTES * 60_000 - now();
     const recording: ActiveRecording = {
-      ...{ id, roomId, audioOnly, startedAt, automatic, servers: new Set(), finished: null },
+      id,
+      roomId,
+      audioOnly,
+      startedAt,
+      automatic,
+      servers: new Set(),
+      finished: null,
       cancelLimit: timers.after(Math.max(0, limitMs), () => changes.logFailure(stop(recording))),
     };
     byRoom.set(roomId, recording);

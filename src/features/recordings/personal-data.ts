@@ -71,7 +71,8 @@ export function recordingPersonalData({ db, write }: Runtime, recordings: Record
     kinds: {
       recordedTracks: async function* (user) {
         yield tracksOf(user).map(({ recordingId: _, recordingPublicId, ...track }) => ({
-          ...{ recordingId: recordingPublicId, ...track },
+          recordingId: recordingPublicId,
+          ...track,
         }));
       },
     },

@@ -12,7 +12,14 @@ const FILE_STATUS: Record<FileLocation, RecordingFile["status"]> = {
 export function presentRecording(row: RecordingRow, files: readonly RecordingFileRow[], now: number): Recording {
   const { publicId, roomId, roomName, callId, name, audioOnly, status, error, startedAt, endedAt } = row;
   return {
-    ...{ id: publicId, roomId, roomName, callId, name, audioOnly, status, error },
+    id: publicId,
+    roomId,
+    roomName,
+    callId,
+    name,
+    audioOnly,
+    status,
+    error,
     startedAt: iso(startedAt),
     endedAt: endedAt === null ? null : iso(endedAt),
     durationMs: Math.max(0, (endedAt ?? now) - startedAt),

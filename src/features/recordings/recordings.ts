@@ -49,7 +49,14 @@ export function createRecordings(runtime: Runtime, deps: Deps) {
   const isLiveStream = (roomId: string) => streams.ofRoom(roomId) !== undefined;
   const locations = createStorageLocations(runtime, { store, folder, nodes, ...attachments });
   const active = createActiveRecordings(runtime, {
-    ...{ store, folder, locations, rooms, nodes, requireSpace, hls, isLiveStream },
+    store,
+    folder,
+    locations,
+    rooms,
+    nodes,
+    requireSpace,
+    hls,
+    isLiveStream,
     mainServerOf: (roomId) => liveRooms.serversOf(roomId)[0],
   });
   const namesIn = (row: RecordingRow) => calls.namesIn(row, row.roomId, row.startedAt, row.endedAt ?? runtime.now());
@@ -59,7 +66,14 @@ export function createRecordings(runtime: Runtime, deps: Deps) {
     callId: calls.log.liveIn(roomId)?.publicId ?? null,
   });
   const recordings = recordingService(runtime, {
-    ...{ store, folder, locations, active, hls, composer, liveState, requireSpace },
+    store,
+    folder,
+    locations,
+    active,
+    hls,
+    composer,
+    liveState,
+    requireSpace,
     roomMessages: chat.roomMessages,
   });
   const replays = replayService(runtime, { store, recordings, namesIn });

@@ -85,17 +85,27 @@ export function moderationService(
       const at = now();
       const grant = await write((unit) => {
         bus.publish(unit, "webhook", {
-          ...{ type: "participant.moved", projectId, environment, at },
+          type: "participant.moved",
+          projectId,
+          environment,
+          at,
           data: {
-            ...{ roomId: room.id, roomName: room.name, toRoomId: destination.id, toRoomName: destination.name },
-            ...{ identity, at: iso(at) },
+            roomId: room.id,
+            roomName: room.name,
+            toRoomId: destination.id,
+            toRoomName: destination.name,
+            identity,
+            at: iso(at),
           },
         });
         audit(unit, author, "participant.moved", room, { to: destination.id });
         const ref = { projectId, environment, roomId: destination.id };
         return rtcTokens.mint(unit, ref, {
-          ...{ ...profile, name: profile.name ?? undefined, metadata: profile.metadata ?? undefined },
-          ...{ participantIdentity: identity, ttlSeconds: MOVED_TTL_SECONDS },
+          ...profile,
+          name: profile.name ?? undefined,
+          metadata: profile.metadata ?? undefined,
+          participantIdentity: identity,
+          ttlSeconds: MOVED_TTL_SECONDS,
           // A participant that is moved does not wait in the lobby of the destination.
           permissions: { ...permissions, admit: true },
         });
@@ -138,7 +148,8 @@ export function moderationService(
       const base64 = (of: Uint8Array) => Buffer.from(of).toString("base64");
       await liveRooms.sendData(room.id, {
         ...options,
-        ...{ payload: base64(bytes), encoding: "base64" },
+        payload: base64(bytes),
+        encoding: "base64",
         ...(nonce && nonce.length > 0 && { nonce: base64(nonce) }),
       });
     },

@@ -42,12 +42,16 @@ export function s3Uploads(config: Config): BucketUploads | null {
     const url = presignS3(access, {
       method,
       url: new URL(client.presign(objectKey, { method: "PUT" })),
-      ...{ headers, query, ttlSeconds: TTL_SECONDS },
+      headers,
+      query,
+      ttlSeconds: TTL_SECONDS,
       at: Date.now(),
     });
     const timeout = AbortSignal.timeout(TIMEOUT_MS);
     const response = await fetch(url, {
-      ...{ method, headers, body },
+      method,
+      headers,
+      body,
       signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
     });
     const text = await response.text();

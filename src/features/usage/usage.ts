@@ -148,7 +148,9 @@ export function createUsage(runtime: Runtime) {
     project(projectId: string, { limit = DEFAULT_HISTORY, days = DEFAULT_DAYS, environment }: UsageQuery) {
       const { minutes = 0, recordedMinutes = 0 } = monthOf([projectId], environment).get(projectId) ?? {};
       return {
-        ...{ projectId, usedMinutes: minutes, recordedMinutes },
+        projectId,
+        usedMinutes: minutes,
+        recordedMinutes,
         history: history([projectId], limit, environment),
         daily: daily([projectId], days, environment),
       };

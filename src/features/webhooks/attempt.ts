@@ -49,7 +49,10 @@ export async function attempt(
   try {
     const { headers, body, allows } = request;
     const response = await checkedFetch(runtime, url, {
-      ...{ method: "POST", allows, body, signal: controller.signal },
+      method: "POST",
+      allows,
+      body,
+      signal: controller.signal,
       headers: { "content-type": "application/json", "user-agent": `Stoa-Webhooks/${VERSION}`, ...headers },
     });
     const durationMs = now() - startedAt;

@@ -75,7 +75,9 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
       const at = now();
       const eventId = ids.publicId("event");
       events.insert(unit, {
-        ...{ type: WEBHOOK_TEST_TYPE, projectId, environment },
+        type: WEBHOOK_TEST_TYPE,
+        projectId,
+        environment,
         id: eventId,
         body: testBody(eventId, endpoint, at),
         messageId: null,

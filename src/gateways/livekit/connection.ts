@@ -139,7 +139,11 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
     });
     return {
       kind: "rtcToken",
-      ...{ ...caller, projectId, environment, metadata, profile },
+      ...caller,
+      projectId,
+      environment,
+      metadata,
+      profile,
       participantIdentity: identity,
       permissions: rtcTokens.effectivePermissions(caller.roomId, identity, granted),
       hidden: token.grant.hidden === true,
@@ -165,7 +169,14 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
   /** The token belongs to the client's newest socket; null until a client resumes the session of an earlier process. */
   function addSession(session: RtcSession, chosen: Chosen, token: LivekitToken | null, before?: LivekitState) {
     const added = new LivekitSession({
-      ...{ runtime, signaling, details, session, ...chosen, row: rooms.byId, sessionOf: sessions.of, token },
+      runtime,
+      signaling,
+      details,
+      session,
+      ...chosen,
+      row: rooms.byId,
+      sessionOf: sessions.of,
+      token,
       tokenFor: (held, roomName) => signTokenFor(held, session, roomName),
       ...(before && { before }),
     });

@@ -67,7 +67,12 @@ export function readJoinParameters(request: Request, mode: ConnectionMode): Join
 function bounded({ sdk, version, protocol, os, browser, clientProtocol, capabilities }: ClientInfo): ClientInfo {
   const [knownVersion, knownOs, knownBrowser] = [version, os, browser].map((text) => text.slice(0, MAX_TEXT_LENGTH));
   return new ClientInfo({
-    ...{ sdk, protocol, clientProtocol, version: knownVersion, os: knownOs, browser: knownBrowser },
+    sdk,
+    protocol,
+    clientProtocol,
+    version: knownVersion,
+    os: knownOs,
+    browser: knownBrowser,
     capabilities: [...new Set(capabilities)].slice(0, MAX_CAPABILITIES),
   });
 }

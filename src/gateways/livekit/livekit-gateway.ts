@@ -41,7 +41,10 @@ export function createLivekitGateway(runtime: Runtime, deps: LivekitDeps) {
   const { details } = sessions;
   const signToken = createTokenSigner(deps.apiKeys, now);
   const agents = createAgents(runtime, {
-    ...{ ...deps, details, signToken, serverInfo: serverInfo("") },
+    ...deps,
+    details,
+    signToken,
+    serverInfo: serverInfo(""),
     find: (roomId) => deps.rooms.byId(roomId),
   });
   const connections = createLivekitConnections(runtime, { ...deps, sessions, agents, signToken });
@@ -49,7 +52,9 @@ export function createLivekitGateway(runtime: Runtime, deps: LivekitDeps) {
   const ingresses = createIngresses(runtime, { ...deps, registry, callerOf: connections.callerOf });
   const urlSources = createUrlSources(runtime, { ingresses, registry });
   const forwards = createForwards(runtime, {
-    ...{ ...deps, callerOf: connections.callerOf, isEncrypted: deps.rooms.isEncrypted },
+    ...deps,
+    callerOf: connections.callerOf,
+    isEncrypted: deps.rooms.isEncrypted,
   });
   publishWebhooks(runtime, { ...deps, details, ingresses });
   const namedRooms = createNamedRooms(runtime, deps.rooms);
@@ -94,7 +99,12 @@ export function createLivekitGateway(runtime: Runtime, deps: LivekitDeps) {
     matrixRtc: createMatrixRtc(runtime, { ...deps, signToken }),
     services: {
       "livekit.RoomService": createRoomService(runtime, {
-        ...{ ...deps, namedRooms, details, agents, forwards, sessionOf: sessions.of },
+        ...deps,
+        namedRooms,
+        details,
+        agents,
+        forwards,
+        sessionOf: sessions.of,
       }),
       "livekit.Egress": createEgressService(runtime, { ...deps, namedRooms, registry }),
       "livekit.Ingress": createIngressService({ ingresses, urlSources }),

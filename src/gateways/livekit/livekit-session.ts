@@ -118,14 +118,22 @@ export class LivekitSession {
     });
     const negotiate = deps.mode === "one" ? oneConnection : twoConnections;
     this.#negotiator = negotiate({
-      ...{ session, send, published: this.published, selection: this.#selection },
+      session,
+      send,
+      published: this.published,
+      selection: this.#selection,
       node: () => this.session.site.node,
       before: before?.negotiator,
     });
     this.#handleRequest = createRequestHandler({
-      ...{ session, send, published: this.published, selection: this.#selection, notifier: this.notifier },
+      session,
+      send,
+      published: this.published,
+      selection: this.#selection,
+      notifier: this.notifier,
       negotiator: this.#negotiator,
-      ...{ requests: deps.signaling.requests, publisherLimit: deps.signaling.publisherLimit },
+      requests: deps.signaling.requests,
+      publisherLimit: deps.signaling.publisherLimit,
       node: () => this.session.site.node,
       refuse: (request, reason, message) => this.refuse(request, reason, message),
       leave: () => this.#leave(),
@@ -141,7 +149,10 @@ export class LivekitSession {
     this.notifier.canResume = true;
     const { client, mode, isRecorder } = this;
     return {
-      ...{ client: client.toJson(), mode, isRecorder, autoSubscribe: this.deps.autoSubscribe },
+      client: client.toJson(),
+      mode,
+      isRecorder,
+      autoSubscribe: this.deps.autoSubscribe,
       published: this.published.state(),
       selection: this.#selection.state(),
       receivers: this.#receivers.state(),

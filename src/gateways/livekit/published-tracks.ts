@@ -107,7 +107,10 @@ export class PublishedTracks {
     const mimeType = CODECS[requested?.codec.toLowerCase() ?? ""] ?? "video/VP8";
     info.codecs.push(new SimulcastCodecInfo({ mimeType, cid, layers: requested?.layers.slice(0, MAX_LISTED) }));
     const backup: PublishedTrack = {
-      ...{ trackId, info, muted, isReceived: true },
+      trackId,
+      info,
+      muted,
+      isReceived: true,
       section: { clientTrackId: cid, kind: "video", source, backupOf: trackId, ...(encryption && { encryption }) },
     };
     this.#byCid.set(cid, backup);
@@ -178,21 +181,19 @@ function infoOf(request: AddTrackRequest, trackId: string, stream: string): Trac
   const [requested] = request.simulcastCodecs;
   const mimeType = isVideo ? (CODECS[requested?.codec.toLowerCase() ?? ""] ?? "video/VP8") : "audio/opus";
   return new TrackInfo({
-    ...{
-      type,
-      name,
-      muted,
-      width,
-      height,
-      disableDtx,
-      source,
-      layers,
-      stereo,
-      disableRed,
-      encryption,
-      stream,
-      mimeType,
-    },
+    type,
+    name,
+    muted,
+    width,
+    height,
+    disableDtx,
+    source,
+    layers,
+    stereo,
+    disableRed,
+    encryption,
+    stream,
+    mimeType,
     sid: trackSid(trackId),
     simulcast: layers.length > 1,
     codecs: isVideo

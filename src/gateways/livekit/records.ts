@@ -107,7 +107,8 @@ export function trackInfo(track: Track, published?: TrackInfo): TrackInfo {
   // The codec that the client announced may not be the one that was negotiated.
   const codecs = details.codecs.map((codec) => new SimulcastCodecInfo({ ...codec, mimeType }));
   return new TrackInfo({
-    ...{ ...details, codecs },
+    ...details,
+    codecs,
     sid: trackSid(track.id),
     type: track.kind === "audio" ? TrackType.AUDIO : TrackType.VIDEO,
     name: track.name ?? "",
@@ -208,7 +209,10 @@ const AGENT_PROTOCOL = 1;
 
 export const serverInfo = (region: string) =>
   new ServerInfo({
-    ...{ version: LIVEKIT_VERSION, protocol: LIVEKIT_PROTOCOL, agentProtocol: AGENT_PROTOCOL, region },
+    version: LIVEKIT_VERSION,
+    protocol: LIVEKIT_PROTOCOL,
+    agentProtocol: AGENT_PROTOCOL,
+    region,
     nodeId: "stoa",
     debugInfo: `stoa ${VERSION}`,
   });

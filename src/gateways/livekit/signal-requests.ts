@@ -88,7 +88,9 @@ export function createRequestHandler(deps: RequestDeps): (request: Request) => P
   async function updateMetadata(request: UpdateParticipantMetadata): Promise<void> {
     const { metadata, name, attributes, requestId } = request;
     await deps.requests["participant.update"](session, {
-      ...{ type: "participant.update", id: "-", attributes },
+      type: "participant.update",
+      id: "-",
+      attributes,
       ...(metadata !== "" && { metadata }),
       ...(name !== "" && { name }),
     });

@@ -199,8 +199,12 @@ export function claimsFor(
   const names = publishSources.flatMap((source) => Object.keys(SOURCES).find((name) => SOURCES[name] === source) ?? []);
   const grant = {
     ...(video as VideoGrant),
-    ...{ room, canSubscribe: subscribe, canPublish: publish, canPublishData: publishData },
-    ...{ canUpdateOwnMetadata: updateMetadata, canPublishSources: names },
+    room,
+    canSubscribe: subscribe,
+    canPublish: publish,
+    canPublishData: publishData,
+    canUpdateOwnMetadata: updateMetadata,
+    canPublishSources: names,
   };
   return { ...claims, video: grant, name: name ?? "", metadata: metadata ?? "", attributes };
 }

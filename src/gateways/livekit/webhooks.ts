@@ -44,7 +44,11 @@ export function publishWebhooks({ bus, log, now, write }: Runtime, deps: Webhook
   function publish(unit: Unit, subject: Subject, event: LivekitEventType, content: Content): void {
     const { projectId, environment, roomId, at } = subject;
     bus.publish(unit, "livekitWebhook", {
-      ...{ projectId, environment, at, type: event, orderKey: roomId },
+      projectId,
+      environment,
+      at,
+      type: event,
+      orderKey: roomId,
       body: (id) => new WebhookEvent({ event, id, createdAt: seconds(at), ...content }).toJsonString(),
     });
   }
@@ -63,8 +67,11 @@ export function publishWebhooks({ bus, log, now, write }: Runtime, deps: Webhook
 
   function departed({ sessionId, identity, joinedAt, reason, connection }: Left): ParticipantInfo {
     return new ParticipantInfo({
-      ...{ sid: participantSid(sessionId), identity, state: ParticipantInfo_State.DISCONNECTED },
-      ...{ joinedAt: seconds(joinedAt), joinedAtMs: BigInt(joinedAt) },
+      sid: participantSid(sessionId),
+      identity,
+      state: ParticipantInfo_State.DISCONNECTED,
+      joinedAt: seconds(joinedAt),
+      joinedAtMs: BigInt(joinedAt),
       disconnectReason: LEAVE_REASONS[reason],
       ...(connection && {
         name: connection.participantName ?? "",

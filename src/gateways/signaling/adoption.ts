@@ -99,7 +99,13 @@ export function createAdoption({ keyring, log, now }: Runtime, deps: AdoptionDep
     // The node's record may be older than the latest permissions.
     const permissions = rtcTokens.effectivePermissions(room.id, participant.identity, record.permissions);
     return {
-      ...{ connectionId, tokenId, joinedAt, resumeToken, permissions, metadata, client },
+      connectionId,
+      tokenId,
+      joinedAt,
+      resumeToken,
+      permissions,
+      metadata,
+      client,
       ...record.profile,
       hidden: record.hidden,
       id: participant.participantId,

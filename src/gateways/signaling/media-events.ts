@@ -116,7 +116,9 @@ export function createMediaEvents({
         break;
       case "dataDropped":
         membership.push(session, {
-          ...{ type: "data.dropped", messages: event.messages, reason: event.reason },
+          type: "data.dropped",
+          messages: event.messages,
+          reason: event.reason,
           ...(event.reader === undefined ? {} : { identity: event.reader }),
         });
         break;

@@ -71,7 +71,10 @@ export function createRequests(
       session.wantsMedia = true;
       // Only documented fields are used: a client of the RTC socket must not choose a track id.
       const published = publish.map(({ mid, clientTrackId, kind, source, name, encryption, backupOf }) => ({
-        ...{ mid, clientTrackId, kind, source },
+        mid,
+        clientTrackId,
+        kind,
+        source,
         ...(name === undefined ? {} : { name }),
         ...(encryption && { encryption }),
         ...(backupOf !== undefined && { backupOf }),
@@ -84,7 +87,12 @@ export function createRequests(
         .flatMap((section) => ("voices" in section ? [] : [section]))
         .filter(({ trackId }) => mayReceive(session, trackId))
         .map(({ mid, trackId, maxHeight, layer, priority, maxFps }) => ({
-          ...{ mid, trackId, maxHeight, layer, priority, maxFps },
+          mid,
+          trackId,
+          maxHeight,
+          layer,
+          priority,
+          maxFps,
         }));
       const request = { ...refOf(session), sdp: offer, iceRestart, publish: published, subscribe: wanted };
       const voices = mids.length > 0 ? { voices: { mids, except: withheldFrom(session) } } : {};

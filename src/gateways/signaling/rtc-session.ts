@@ -154,7 +154,9 @@ const MEDIA_STATES: Record<MediaState, ConnectionState> = {
 export function presentParticipant(session: RtcSession): Participant {
   return {
     identity: session.identity,
-    ...{ name: session.name, attributes: session.attributes, kind: session.kind },
+    name: session.name,
+    attributes: session.attributes,
+    kind: session.kind,
     connectionId: session.connectionId,
     state: connectionState(session),
     permissions: session.permissions,
@@ -218,8 +220,17 @@ export function createSessionRegistry() {
       if (known) return known;
       const { id, name, projectId, environment, region, record, encrypted, recording } = fields;
       const room: LiveRoom = {
-        ...{ id, name, projectId, environment, region, record, encrypted, recording },
-        ...{ spotlight: [], stateVersion: 0, lastHand: 0 },
+        id,
+        name,
+        projectId,
+        environment,
+        region,
+        record,
+        encrypted,
+        recording,
+        spotlight: [],
+        stateVersion: 0,
+        lastHand: 0,
         sessions: new Map(),
         sites: new Map(),
         pending: 0,

@@ -97,7 +97,9 @@ export function openRtcSocket(deps: RtcSocketDeps, socket: Socket, request: Sock
     socket.close(refusal.closeCode, refusal.code);
     if (session) return;
     bus.emit("rtcRefused", {
-      ...{ code: refusal.code, message: refusal.message, closeCode: refusal.closeCode },
+      code: refusal.code,
+      message: refusal.message,
+      closeCode: refusal.closeCode,
       projectId: caller?.projectId ?? null,
       environment: caller?.environment ?? null,
       roomId: caller?.roomId ?? null,

@@ -78,9 +78,18 @@ function recordOf({ room, link, ...session }: RtcSession, withGateway: boolean):
   const { connectionId, tokenId, joinedAt, resumeToken, permissions, metadata, client } = session;
   const { name, attributes, kind, hidden, roster } = session;
   return {
-    ...{ projectId: room.projectId, environment: room.environment },
-    ...{ connectionId, tokenId, joinedAt, resumeToken, permissions, metadata, client },
-    ...{ profile: { name, attributes, kind }, hidden, roster },
+    projectId: room.projectId,
+    environment: room.environment,
+    connectionId,
+    tokenId,
+    joinedAt,
+    resumeToken,
+    permissions,
+    metadata,
+    client,
+    profile: { name, attributes, kind },
+    hidden,
+    roster,
     headless: link.state === "headless",
     ...(withGateway && session.gatewayState && { gateway: session.gatewayState() }),
   };
@@ -105,7 +114,9 @@ export function addToNode(keyring: Keys, session: RtcSession, options: RecordOpt
   const { node } = session.site;
   const roomId = session.room.id;
   return node.addParticipant({
-    ...{ roomId, participantId, identity },
+    roomId,
+    participantId,
+    identity,
     permissions: permissionsAtNode(session),
     ...(session.kind === "agent" && { agent: true }),
     ...(node.remote && { record: sealedRecord(keyring, session, options) }),

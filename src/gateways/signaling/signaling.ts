@@ -75,7 +75,10 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
 
   let adopted: (sessions: AdoptedSession[]) => void = () => {};
   const adopt = createAdoption(runtime, {
-    ...{ ...deps, registry, membership, placements },
+    ...deps,
+    registry,
+    membership,
+    placements,
     adopted: (sessions) => adopted(sessions),
   });
   nodes.onEvent(createMediaEvents({ registry, membership, placements, adopt, serverRequests }));
@@ -141,7 +144,13 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
 
     /** The interface by which gateways of other protocols use the same rooms. */
     core: {
-      ...{ registry, membership, join, requests, serverRequests, watch, publisherLimit },
+      registry,
+      membership,
+      join,
+      requests,
+      serverRequests,
+      watch,
+      publisherLimit,
       /** The gateway that continues the sessions of an earlier process of this server. */
       onAdopted(listener: typeof adopted): void {
         adopted = listener;
@@ -158,9 +167,12 @@ export function createSignaling(runtime: Runtime, deps: SignalingDeps) {
       return {
         links: links.map(({ roomIds, ...link }) => ({ ...link, rooms: roomIds.length })),
         rooms: rooms.slice(0, MAX_SHOWN_ROOMS).map(({ id, projectId, name, sites, sessions }) => ({
-          ...{ id, projectId, name },
+          id,
+          projectId,
+          name,
           sites: [...sites.values()].map(({ serverName, region }) => ({
-            ...{ serverName, region },
+            serverName,
+            region,
             participants: [...sessions.values()].filter(({ site }) => site.serverName === serverName).length,
           })),
           links: links.flatMap((link) => (link.roomIds.includes(id) ? link.id : [])),

@@ -33,7 +33,8 @@ export function errorFrame({ code, message, retryAfterSeconds }: FrameError, id?
   return {
     type: "error",
     ...(id === undefined ? {} : { id }),
-    ...{ code, message },
+    code,
+    message,
     ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
   };
 }

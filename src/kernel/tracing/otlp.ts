@@ -31,8 +31,13 @@ export function tracesPayload(resource: Attributes, spans: readonly Span[]): obj
 
 function spanPayload({ traceId, spanId, parentSpanId, name, kind, startMs, endMs, attributes, error }: Span): object {
   return {
-    ...{ traceId, spanId, ...(parentSpanId && { parentSpanId }), name, kind: KINDS[kind] },
-    ...{ startTimeUnixNano: nano(startMs), endTimeUnixNano: nano(Math.max(startMs, endMs)) },
+    traceId,
+    spanId,
+    ...(parentSpanId && { parentSpanId }),
+    name,
+    kind: KINDS[kind],
+    startTimeUnixNano: nano(startMs),
+    endTimeUnixNano: nano(Math.max(startMs, endMs)),
     attributes: attributesOf(attributes),
     status: error === undefined ? {} : { code: 2, message: error },
   };
@@ -112,7 +117,10 @@ function buckets(values: readonly Sample[], times: Times): object[] {
   }
   return [...points.values()].map(({ labels, bounds, upTo, sum, count }) => ({
     ...times,
-    ...{ attributes: attributesOf(labels), count: String(count), sum, explicitBounds: bounds },
+    attributes: attributesOf(labels),
+    count: String(count),
+    sum,
+    explicitBounds: bounds,
     bucketCounts: [...upTo, count].map((total, index) => String(total - (upTo[index - 1] ?? 0))),
   }));
 }

@@ -34,7 +34,10 @@ export function createTracing(endpoint: string, { config, log, metrics, now, tim
   async function send(path: string, payload: object): Promise<void> {
     try {
       const response = await fetch(`${endpoint.replace(/\/$/, "")}${path}`, {
-        ...{ method: "POST", headers, body: JSON.stringify(payload), redirect: "manual" },
+        method: "POST",
+        headers,
+        body: JSON.stringify(payload),
+        redirect: "manual",
         signal: AbortSignal.timeout(TIMEOUT_MS),
       });
       await response.body?.cancel();

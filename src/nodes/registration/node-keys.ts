@@ -90,7 +90,11 @@ export function createNodeKeys({ bus, db, keyring, now }: Pick<Runtime, "bus" | 
 
 function present({ publicId, name, createdAt, lastUsedAt, revokedAt }: NodeKeyRow) {
   return {
-    ...{ publicId, name, status: revokedAt === null ? ("ACTIVE" as const) : ("REVOKED" as const) },
-    ...{ createdAt: iso(createdAt), lastUsedAt: iso(lastUsedAt), revokedAt: iso(revokedAt) },
+    publicId,
+    name,
+    status: revokedAt === null ? ("ACTIVE" as const) : ("REVOKED" as const),
+    createdAt: iso(createdAt),
+    lastUsedAt: iso(lastUsedAt),
+    revokedAt: iso(revokedAt),
   };
 }

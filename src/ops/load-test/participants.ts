@@ -49,7 +49,11 @@ async function joinRoom(
     return { ...answer, sdp: via ? await via(answer.sdp) : answer.sdp };
   };
   const peer = await RtcPeer.create({
-    ...{ node: { negotiate }, roomId: "", participantId: "", certificate, hostname: "0.0.0.0" },
+    node: { negotiate },
+    roomId: "",
+    participantId: "",
+    certificate,
+    hostname: "0.0.0.0",
     sections: Array.from({ length: sections }, () => ({ kind: "video" as const, direction, feedback })),
     onRtp: (view) => onRtp?.(view.data, view.payloadOffset),
     onRtcp: ({ type }) => {

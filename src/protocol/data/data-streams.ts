@@ -47,7 +47,11 @@ export class DataStreams {
     const { send, waitForSpace, present, isBehind, newId, onLeftOut, fail } = this.#deps;
     const id = newId();
     const writer: StreamWriter = new StreamWriter(id, kind, options, {
-      ...{ send, waitForSpace, present, isBehind, fail },
+      send,
+      waitForSpace,
+      present,
+      isBehind,
+      fail,
       leftOut: (identity) => onLeftOut(identity, writer.topic),
       ended: () => this.#writers.delete(id),
     });

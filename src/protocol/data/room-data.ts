@@ -73,7 +73,12 @@ export class RoomData {
     const { present, newId, onLeftOut, onError, fail } = deps;
     const send = (packet: DataPacket) => this.#send(packet);
     this.streams = new DataStreams({
-      ...{ send, present, newId, onLeftOut, onError, fail },
+      send,
+      present,
+      newId,
+      onLeftOut,
+      onError,
+      fail,
       waitForSpace: async () => this.#channels?.waitForStreamSpace(),
       isBehind: (identity) => this.#slowReaders.isBehind(identity),
     });
@@ -84,7 +89,11 @@ export class RoomData {
   connect(transport: DataTransport): void {
     const { sendBySocket, fail, encryption } = this.#deps;
     this.#channels = new DataChannels({
-      ...{ transport, sendBySocket, fail, encryption, buffer: this.#buffer },
+      transport,
+      sendBySocket,
+      fail,
+      encryption,
+      buffer: this.#buffer,
       onPacket: (packet) => this.#receive(packet),
     });
     this.#proceed();

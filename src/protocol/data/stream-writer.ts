@@ -66,7 +66,13 @@ export class StreamWriter {
     this.#to = to ? [...to] : null;
     this.#last = this.#send({
       header: {
-        ...{ streamId: id, timestamp: Date.now(), topic, mimeType, totalLength: size, attributes, credited: 1 },
+        streamId: id,
+        timestamp: Date.now(),
+        topic,
+        mimeType,
+        totalLength: size,
+        attributes,
+        credited: 1,
         ...(kind === "text" ? { text: {} } : { file: { name: name ?? "" } }),
       },
     });

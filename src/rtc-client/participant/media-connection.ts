@@ -132,7 +132,9 @@ export class MediaConnection {
     this.#place(wanted);
     const { network, negotiate } = this.#deps;
     this.#peer = await RtcPeer.create({
-      ...{ node: { negotiate }, roomId: "", participantId: "" },
+      node: { negotiate },
+      roomId: "",
+      participantId: "",
       sections: this.#sections.map(({ offered }) => offered),
       openSocket: network.open,
       ...(this.#deps.data && { onData: (packet) => this.#sctp?.deliver(packet) }),
@@ -195,7 +197,9 @@ export class MediaConnection {
         ...(codec && { codec }),
         ...(rids.length > 0 ? { rids: [...rids] } : { ssrc: ssrcs[0] }),
       },
-      ...{ publishes: published, receives: null, ssrcs },
+      publishes: published,
+      receives: null,
+      ssrcs,
     };
     const mid = String(this.#sections.length);
     const tracks = await this.#next(() => {
@@ -333,7 +337,8 @@ export class MediaConnection {
       receives
         ? [
             {
-              ...{ mid: String(index), trackId: receives.trackId },
+              mid: String(index),
+              trackId: receives.trackId,
               ...(receives.maxHeight === undefined ? {} : { maxHeight: receives.maxHeight }),
             },
           ]

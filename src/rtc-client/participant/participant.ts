@@ -120,10 +120,14 @@ export class Participant extends Emitter<ParticipantEvents> {
   #join(token: string): Promise<Session> {
     const sdk = `stoa-participant ${this.#options.name ?? ""}`.trim();
     const session = Session.join({
-      ...{ url: this.#url, token, sdk, publicKey: this.#cipher?.agreement?.publicKey },
+      url: this.#url,
+      token,
+      sdk,
+      publicKey: this.#cipher?.agreement?.publicKey,
       // Keys are sent to each participant, so all of them have to be known.
       roster: this.#cipher?.agreement ? "all" : this.#options.roster,
-      ...{ onLobby: this.#options.onLobby, signal: this.#options.signal },
+      onLobby: this.#options.onLobby,
+      signal: this.#options.signal,
       onPush: (push) => this.#joining === session && this.#receive(push),
       onJoined: (ack) => this.#adopt(ack),
       onLost: () => this.emit("reconnecting"),

@@ -128,7 +128,12 @@ export class Roster {
   #participant(record: ParticipantRecord & { tracks: Track[] }): RemoteParticipant {
     const { identity, metadata, name, attributes, kind, joinedAt, tracks } = record;
     return {
-      ...{ identity, metadata, name, attributes, kind, joinedAt },
+      identity,
+      metadata,
+      name,
+      attributes,
+      kind,
+      joinedAt,
       tracks: tracks.map((track) => this.#track(identity, track)),
     };
   }

@@ -75,7 +75,14 @@ export class Session {
     const { url, token, sdk, roster, publicKey, onPush, onLobby } = this.#deps;
     const client: SignalingClient = new SignalingClient(
       {
-        ...{ url, token, sdk, roster, publicKey, WebSocket, onPush, onLobby },
+        url,
+        token,
+        sdk,
+        roster,
+        publicKey,
+        WebSocket,
+        onPush,
+        onLobby,
         onClose: (code) => client === this.#client && this.#lost(code),
       },
       this.#connectionId,

@@ -82,8 +82,15 @@ export class NativeReceiveLoop implements ReceiveBatch {
   readonly #datagrams = new Uint8Array(new ArrayBuffer(MAX_RECEIVED * PACKET_BUFFER_BYTES));
   readonly #text = Buffer.alloc(TEXT_BYTES);
   readonly #run: PacketRun = {
-    ...{ stream: 0, first: 0, count: 0, extended: 0, timestamp: 0, bytes: 0, payloadBytes: 0 },
-    ...{ hasTransportNumber: false, audioLevel: -1 },
+    stream: 0,
+    first: 0,
+    count: 0,
+    extended: 0,
+    timestamp: 0,
+    bytes: 0,
+    payloadBytes: 0,
+    hasTransportNumber: false,
+    audioLevel: -1,
     vp8: { length: 0, pictureId: -1, wide: false, tl0PicIdx: -1, keyIdx: -1 },
   };
   /** By port: most datagrams come from a peer that has sent before. */

@@ -137,8 +137,13 @@ export class FlightRecorder {
     const from = (at = 0) => Math.round((at - sinceMs) * 100) / 100;
     const shifted = (rows: readonly (readonly number[])[]) => rows.map(([at, ...rest]) => [from(at), ...rest]);
     return {
-      ...{ version: 1, sinceMs, lastedMs: from(nowMs), streams },
-      ...{ received: shifted(received), sent: shifted(sent), states: shifted(states) },
+      version: 1,
+      sinceMs,
+      lastedMs: from(nowMs),
+      streams,
+      received: shifted(received),
+      sent: shifted(sent),
+      states: shifted(states),
       rtcp: rtcp.map(([at, packet]) => ({ atMs: from(at), packet })),
     };
   }

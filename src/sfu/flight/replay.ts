@@ -75,8 +75,14 @@ function replayReceived({ received, streams, states, lastedMs }: FlightDump) {
   }
   for (; askedAtMs < lastedMs; askedAtMs += ASK_EVERY_MS) ask(askedAtMs + ASK_EVERY_MS);
   const figures = [...replays.values()].map(({ ssrc, name, packets, nack, reception }) => ({
-    ...{ ssrc, name, packets, lost: Math.max(0, reception.cumulativeLost), jitterMs: round(reception.jitterMs) },
-    ...{ askedFor: nack.requested, recovered: nack.recovered, givenUp: nack.abandoned },
+    ssrc,
+    name,
+    packets,
+    lost: Math.max(0, reception.cumulativeLost),
+    jitterMs: round(reception.jitterMs),
+    askedFor: nack.requested,
+    recovered: nack.recovered,
+    givenUp: nack.abandoned,
   }));
   return { decisions, streams: figures };
 }
@@ -112,7 +118,9 @@ function replayReports({ sent, rtcp, states }: FlightDump) {
     const { reported } = event;
     if (reported.type === "nack")
       decisions.push({
-        ...{ atMs, about: "to the client", decided: `sent ${reported.lost.length} again` },
+        atMs,
+        about: "to the client",
+        decided: `sent ${reported.lost.length} again`,
         why: `the client misses ${spanOf(reported.lost)}`,
       });
     else if (reported.type === "pli" || reported.type === "fir")

@@ -52,7 +52,10 @@ export class TrackFile {
     this.record = {
       fileId,
       fileName: `${fileId}.${format.codec === "h264" ? "mp4" : "webm"}`,
-      ...{ identity, trackId, kind, source },
+      identity,
+      trackId,
+      kind,
+      source,
       codec: format.codec,
       mimeType: this.#file.mimeType,
       offsetMs: Math.round(atMs - host.startedAtMs),

@@ -133,18 +133,34 @@ export class OutgoingRelays implements RoomLink {
     const streams =
       known?.streams ??
       publication.layers.map((layer) => ({
-        ...{ publication, layer, section: createSection(kind, codecs), subscription: null, isWanted: false, bps: 0 },
+        publication,
+        layer,
+        section: createSection(kind, codecs),
+        subscription: null,
+        isWanted: false,
+        bps: 0,
       }));
     this.#tracks.set(publication, { roomId, streams, wantedBackup: known?.wantedBackup ?? null });
     for (const stream of streams) this.#streams.set(stream.section.stream.ssrc, stream);
     this.#output.offered({
-      ...{ roomId, linkId: this.#linkId, trackId: relayedIdOf(publication), identity, clientTrackId, mid },
-      ...{ kind, source, name, muted, codecs },
+      roomId,
+      linkId: this.#linkId,
+      trackId: relayedIdOf(publication),
+      identity,
+      clientTrackId,
+      mid,
+      kind,
+      source,
+      name,
+      muted,
+      codecs,
       ...(encryption && { encryption }),
       ...(primary && { backupOf: primary.trackId }),
       payloadType: codec.payloadType,
       layers: streams.map(({ layer: { rid }, section: { stream } }) => ({
-        ...{ rid, ssrc: stream.ssrc, repairSsrc: stream.rtxSsrc },
+        rid,
+        ssrc: stream.ssrc,
+        repairSsrc: stream.rtxSsrc,
       })),
     });
     if (backup?.announced) this.offer(roomId, backup);

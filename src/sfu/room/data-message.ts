@@ -88,7 +88,12 @@ export class DataMessage {
     const content = readDataPacket(Buffer.from(request))?.content;
     if (!content) throw new Error("the request cannot be read");
     const packet = {
-      ...{ content, destinations: [to], destinationIds: [], sequence: 0, isLossy: false, namedSender: "" },
+      content,
+      destinations: [to],
+      destinationIds: [],
+      sequence: 0,
+      isLossy: false,
+      namedSender: "",
     };
     return DataMessage.#read({ identity: id, participantId: id }, packet, request.length);
   }

@@ -89,8 +89,11 @@ export const numbered = (packet: Buffer, seq: number) => Buffer.concat([packet, 
 export function readDataPacket(data: Buffer): DataPacket | null {
   let content: DataPacket["content"] | null = null;
   const packet = {
-    ...{ destinations: [] as string[], destinationIds: [] as string[] },
-    ...{ sequence: 0, isLossy: false, namedSender: "" },
+    destinations: [] as string[],
+    destinationIds: [] as string[],
+    sequence: 0,
+    isLossy: false,
+    namedSender: "",
   };
   let fields = 0;
   const isReadable = eachField(data, (field, wire, value) => {

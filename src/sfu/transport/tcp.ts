@@ -146,6 +146,7 @@ export class TcpPort {
 
   #listen({ hostname, port, reusePort = false, onPacket, onClosed }: TcpOptions): Bun.TCPSocketListener<State> {
     return Bun.listen<State>({
+      // Spread, because Bun's types of options do not know `reusePort`.
       ...{ hostname, port, reusePort },
       socket: {
         open: (socket) => this.#admit(socket),

@@ -124,7 +124,10 @@ export class UdpPort {
     if (!host || !native || !socket || impairIn || impairOut) return null;
     const { counters } = this;
     return new ReceiveLoop({
-      ...{ native, socket, host, onDatagram },
+      native,
+      socket,
+      host,
+      onDatagram,
       batch: this.#batch,
       onFault: (error) => options.onFault?.(error),
       flush: () => {

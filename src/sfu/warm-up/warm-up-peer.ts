@@ -95,8 +95,11 @@ export class WarmUpPeer {
   sendCheck(): void {
     const check = Buffer.alloc(256);
     const length = writeBindingRequest(check, {
-      ...{ transactionId: randomBytes(12), ...this.#credentials },
-      ...{ priority: 1, useCandidate: true, iceControlling: 1n },
+      transactionId: randomBytes(12),
+      ...this.#credentials,
+      priority: 1,
+      useCandidate: true,
+      iceControlling: 1n,
     });
     this.#send(check.subarray(0, length));
   }

@@ -54,8 +54,13 @@ const QUIET_ROUNDS = 2;
 const MAX_ROUNDS = 100;
 const SUBSCRIPTIONS = [{}, { layer: "high" }, { maxHeight: 360 }, { layer: "low" }] as const;
 const PERMISSIONS: Permissions = {
-  ...{ join: true, subscribe: true, publish: true, publishAudio: false, publishVideo: false },
-  ...{ publishData: true, updateMetadata: true },
+  join: true,
+  subscribe: true,
+  publish: true,
+  publishAudio: false,
+  publishVideo: false,
+  publishData: true,
+  updateMetadata: true,
 };
 
 /** The functions of the worker itself, so that compiled code stays valid. Events are discarded. */
@@ -103,14 +108,18 @@ export class WarmUpCall {
       { ...settings, hostname: ADDRESS, port: 0, announce: [ADDRESS], tcp: false, succeeds: undefined },
       { ...output, emit: () => {} },
       {
-        ...{ path, now, usesReceiveLoop: true },
+        path,
+        now,
+        usesReceiveLoop: true,
         scheduleLoop: (run) => call?.scheduleLoop(run),
         openDtls: (options) => new AgreedKeys(options, { incoming: master, outgoing: master }),
       },
     );
     const open = (id: string) =>
       WarmUpPeer.open(id, {
-        ...{ enginePort: engine.port, now, srtp: new SrtpSender(master, path.createCipher) },
+        enginePort: engine.port,
+        now,
+        srtp: new SrtpSender(master, path.createCipher),
         negotiate: (request) => callEngine(engine, "negotiate", request) as ReturnType<WarmUpPeer["join"]>,
       });
     const peers = await Promise.all(Array.from({ length: 1 + VIEWERS }, (_, i) => open(`peer-${i}`)));

@@ -18,8 +18,21 @@ const OUTGOING_RESET = 13;
 const STATE = { closed: 1, cookieWait: 2 };
 
 const CHUNK = {
-  ...{ data: 0, init: 1, initAck: 2, sack: 3, heartbeat: 4, heartbeatAck: 5, abort: 6, shutdown: 7, shutdownAck: 8 },
-  ...{ error: 9, cookieEcho: 10, cookieAck: 11, shutdownComplete: 14, reconfig: 130, forwardTsn: 192 },
+  data: 0,
+  init: 1,
+  initAck: 2,
+  sack: 3,
+  heartbeat: 4,
+  heartbeatAck: 5,
+  abort: 6,
+  shutdown: 7,
+  shutdownAck: 8,
+  error: 9,
+  cookieEcho: 10,
+  cookieAck: 11,
+  shutdownComplete: 14,
+  reconfig: 130,
+  forwardTsn: 192,
 } as const;
 
 type Chunk = { readonly type: number; readonly flags: number; readonly body: Buffer };

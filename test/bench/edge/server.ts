@@ -65,7 +65,13 @@ export async function startEdgeServer(options: Options = {}): Promise<EdgeServer
   const apiKey = readFileSync(keyPath(dataDir), "utf8").trim();
   const url = `${endsTls ? "https" : "http"}://127.0.0.1:${port}`;
   return {
-    ...{ pid: child.pid, folder, url, edgePort, apiKey, certificate, api: createApi(url, apiKey) },
+    pid: child.pid,
+    folder,
+    url,
+    edgePort,
+    apiKey,
+    certificate,
+    api: createApi(url, apiKey),
     async testimony() {
       const metrics = await fetch(`${url}/metrics`)
         .then((answer) => answer.text())

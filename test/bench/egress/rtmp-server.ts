@@ -36,7 +36,9 @@ export async function startRtmpServer(path: string): Promise<RtmpServer> {
     }
   })();
   return {
-    ...{ url, flashes, path },
+    url,
+    flashes,
+    path,
     async stop() {
       const timer = setTimeout(() => child.kill("SIGINT"), 5_000);
       await child.exited;

@@ -129,8 +129,13 @@ const SCTP_TAG = 7;
 
 function readSctp(input: Buffer): void {
   const association = {
-    ...{ isServer: true, isStopped: false, associationState: 1, localVerificationTag: SCTP_TAG, localTsn: 200 },
-    ...{ reconfigResponseSeq: 0, advertisedRwnd: 0 },
+    isServer: true,
+    isStopped: false,
+    associationState: 1,
+    localVerificationTag: SCTP_TAG,
+    localTsn: 200,
+    reconfigResponseSeq: 0,
+    advertisedRwnd: 0,
     receive() {},
     async receiveChunk() {},
     async sendChunk({ bytes }: { readonly bytes: Buffer }) {
@@ -152,7 +157,12 @@ function readSdp(input: Buffer): void {
     const offer = parseOffer(input.toString());
     const sections = decideSections(offer);
     writeAnswer({
-      ...{ offer, sections, sessionId: "1", version: 1, ice: { ufrag: "u", pwd: "p" }, candidates: [] },
+      offer,
+      sections,
+      sessionId: "1",
+      version: 1,
+      ice: { ufrag: "u", pwd: "p" },
+      candidates: [],
       outgoing: new Map(sections.filter(({ sends }) => sends).map(({ mid }) => [mid, { ssrc: 1, rtxSsrc: 2 }])),
       fingerprint: { algorithm: "sha-256", value: "00" },
       maxMessageSize: 70_000,

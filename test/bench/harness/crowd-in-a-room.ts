@@ -61,7 +61,10 @@ export async function joinCrowd(options: {
     const wanted = { keyframe: true };
     const peer = await RtcPeer.create({
       node: { negotiate: client.negotiate },
-      ...{ roomId: "", participantId: "", certificate, sections },
+      roomId: "",
+      participantId: "",
+      certificate,
+      sections,
       onRtp: ({ payloadType }) => void (payloadType === OPUS ? got.audio++ : got.video++),
       onRtcp: ({ type }) => {
         if (type === "pli" || type === "fir") wanted.keyframe = true;

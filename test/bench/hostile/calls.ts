@@ -18,7 +18,9 @@ async function call(index: number) {
     const permissions = { publish: true };
     const { token } = await api("POST", `/v1/rooms/${id}/rtc-tokens`, { participantIdentity, permissions });
     return {
-      ...{ url, token: String(token), certificate: await makeCertificate() },
+      url,
+      token: String(token),
+      certificate: await makeCertificate(),
       onClose: (code: number) => closes.push(code),
     };
   };

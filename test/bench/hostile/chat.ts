@@ -8,7 +8,12 @@ const USERS_IN_A_CONVERSATION = 10;
 const { late } = watchTurns();
 const figures = await runChatLoad(
   {
-    ...{ url, apiKey, durationSeconds: Number(seconds), rate: 1, senders: 2, readers: USERS_IN_A_CONVERSATION - 2 },
+    url,
+    apiKey,
+    durationSeconds: Number(seconds),
+    rate: 1,
+    senders: 2,
+    readers: USERS_IN_A_CONVERSATION - 2,
     conversations: Math.ceil(Number(users) / USERS_IN_A_CONVERSATION),
   },
   () => {},

@@ -11,9 +11,17 @@ const many = { CHAT_CONNECTION_RATE_LIMIT: 100_000, SIGNALING_MAX_CONNECTIONS_PE
 const EDGE_PORT = 8443;
 const { cert: TLS_CERT, key: TLS_KEY } = await makeCertificate(dataDir, "hostile", host);
 const config = testConfig({
-  ...{ TLS_CERT, TLS_KEY, EDGE_PORT },
-  ...{ HOST: host, PORT: 0, DATA_DIR: dataDir, LOG_LEVEL: "silent", PUBLIC_IP: [host] },
-  ...{ RATE_LIMIT_RTC_TOKENS: 100_000, CHAT_SEND_RATE_LIMIT: 600, ...many },
+  TLS_CERT,
+  TLS_KEY,
+  EDGE_PORT,
+  HOST: host,
+  PORT: 0,
+  DATA_DIR: dataDir,
+  LOG_LEVEL: "silent",
+  PUBLIC_IP: [host],
+  RATE_LIMIT_RTC_TOKENS: 100_000,
+  CHAT_SEND_RATE_LIMIT: 600,
+  ...many,
 });
 const { runtime, services, url, media } = await start(config);
 /** A tenant: a user with an account, a project and its key. */

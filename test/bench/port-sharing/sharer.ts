@@ -36,8 +36,13 @@ async function newer(succeeds: SharedPort): Promise<void> {
   const library = await findNativeLibrary("auto", { info() {} });
   engine = await Engine.start(
     {
-      ...{ hostname: HOST, port: succeeds.port, announce: [HOST], tcp: false, succeeds },
-      ...{ srtpProfiles: ["AEAD_AES_128_GCM"], nativeLibrary: library?.path },
+      hostname: HOST,
+      port: succeeds.port,
+      announce: [HOST],
+      tcp: false,
+      succeeds,
+      srtpProfiles: ["AEAD_AES_128_GCM"],
+      nativeLibrary: library?.path,
     },
     { emit() {}, onFault: fail },
     { usesReceiveLoop: true },

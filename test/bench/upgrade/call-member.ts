@@ -43,8 +43,12 @@ export class CallMember {
       ...received.flat(),
     ];
     this.#opening = RtcPeer.create({
-      ...{ node: { negotiate: (request) => this.client.negotiate(request) }, roomId: "", participantId: "" },
-      ...{ sections, certificate, hostname: "0.0.0.0" },
+      node: { negotiate: (request) => this.client.negotiate(request) },
+      roomId: "",
+      participantId: "",
+      sections,
+      certificate,
+      hostname: "0.0.0.0",
       onRtp: (view) => {
         if (carriesMedia(view.data) && (view.payloadType & 0x7f) !== 111) this.#arrived(view.ssrc);
       },

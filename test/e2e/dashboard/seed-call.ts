@@ -26,13 +26,19 @@ const shared = (afterMs: number, source: string): Event => [
   { kind: source === "microphone" ? "audio" : "video", source, trackId: source },
 ];
 const fine = {
-  ...{ quality: "excellent", cause: "none", evidence: {} },
+  quality: "excellent",
+  cause: "none",
+  evidence: {},
   sentence: "No problems were measured during the call.",
 };
 
 const PARTICIPANTS: SeededParticipant[] = [
   {
-    ...{ identity: "ada", from: 0, until: DURATION_MS, reason: "left", verdict: fine },
+    identity: "ada",
+    from: 0,
+    until: DURATION_MS,
+    reason: "left",
+    verdict: fine,
     events: [
       shared(900, "camera"),
       shared(1_100, "microphone"),
@@ -42,9 +48,14 @@ const PARTICIPANTS: SeededParticipant[] = [
     ],
   },
   {
-    ...{ identity: "grace", from: 40_000, until: DURATION_MS - 30_000, reason: "left" },
+    identity: "grace",
+    from: 40_000,
+    until: DURATION_MS - 30_000,
+    reason: "left",
     verdict: {
-      ...{ quality: "poor", cause: "uplink_loss", evidence: { uplinkLossPercent: 11.4 } },
+      quality: "poor",
+      cause: "uplink_loss",
+      evidence: { uplinkLossPercent: 11.4 },
       sentence: "11 % of the packets from the participant were lost.",
     },
     events: [
@@ -59,16 +70,25 @@ const PARTICIPANTS: SeededParticipant[] = [
     ],
   },
   {
-    ...{ identity: "katherine", from: 3 * MINUTE_MS, until: 14 * MINUTE_MS, reason: "timeout" },
+    identity: "katherine",
+    from: 3 * MINUTE_MS,
+    until: 14 * MINUTE_MS,
+    reason: "timeout",
     verdict: {
-      ...{ quality: "good", cause: "device", evidence: { deviceErrors: ["MEDIA_DEVICE_LOST"] } },
+      quality: "good",
+      cause: "device",
+      evidence: { deviceErrors: ["MEDIA_DEVICE_LOST"] },
       sentence: "The participant's camera or microphone failed, or the browser was not allowed to use it.",
     },
     events: [shared(3 * MINUTE_MS + 800, "camera"), quality(3 * MINUTE_MS + 4_000, "good")],
   },
   {
-    ...{ identity: "a-guest-with-quite-a-long-identity.from@example.com", from: 8 * MINUTE_MS, until: DURATION_MS },
-    ...{ reason: "left", verdict: fine, events: [quality(8 * MINUTE_MS + 3_000, "excellent")] },
+    identity: "a-guest-with-quite-a-long-identity.from@example.com",
+    from: 8 * MINUTE_MS,
+    until: DURATION_MS,
+    reason: "left",
+    verdict: fine,
+    events: [quality(8 * MINUTE_MS + 3_000, "excellent")],
   },
 ];
 
@@ -125,7 +145,8 @@ export async function writeCall({ server }: Stage): Promise<{ callId: string }> 
       }
     }
     const conversation = services.chat.conversations.create(unit, tenant, {
-      ...{ name: "morning-review", roomId },
+      name: "morning-review",
+      roomId,
       members: [{ userId: "ada" }, { userId: "grace" }, { userId: "edsger" }],
     });
     const access: Access = { kind: "server", conversation, userId: null, member: null };

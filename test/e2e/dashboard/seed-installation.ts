@@ -104,16 +104,14 @@ async function connectChat({ server }: Stage, userId: string): Promise<WebSocket
 function showLinks({ server: { services, projectId } }: Stage): void {
   const site = (serverName: string, region: string, participants: number) => ({ serverName, region, participants });
   const link = (id: string, servers: [string, string], rttMs: number | null, lossPercent: number | null) => ({
-    ...{
-      id,
-      servers,
-      state: rttMs === null ? null : ("up" as const),
-      rttMs,
-      lossPercent,
-      limitBps: null,
-      tracks: 212,
-      rooms: 1,
-    },
+    id,
+    servers,
+    state: rttMs === null ? null : ("up" as const),
+    rttMs,
+    lossPercent,
+    limitBps: null,
+    tracks: 212,
+    rooms: 1,
   });
   Object.assign(services.signaling, {
     links: () => ({
@@ -124,7 +122,10 @@ function showLinks({ server: { services, projectId } }: Stage): void {
       ],
       rooms: [
         {
-          ...{ id: crypto.randomUUID(), projectId, name: "all-hands", links: ["1", "2", "3"] },
+          id: crypto.randomUUID(),
+          projectId,
+          name: "all-hands",
+          links: ["1", "2", "3"],
           sites: [
             site("media-1.eu.acme.example", "eu-west", 412),
             site("media-2", "us-east", 96),
@@ -132,7 +133,10 @@ function showLinks({ server: { services, projectId } }: Stage): void {
           ],
         },
         {
-          ...{ id: crypto.randomUUID(), projectId, name: "design-review", links: ["1"] },
+          id: crypto.randomUUID(),
+          projectId,
+          name: "design-review",
+          links: ["1"],
           sites: [site("media-2", "us-east", 3), site("media-1.eu.acme.example", "eu-west", 2)],
         },
       ],

@@ -73,7 +73,10 @@ export async function killDuringCalls(rounds: number, onRound = (_line: string) 
     for (const roomId of entered)
       if (!calls.some((call) => call.roomId === roomId)) faults.push(`no call in ${roomId}, which had people`);
     return {
-      ...{ kills: rounds, calls: calls.length, events: events.length, requests: receiver.received.length },
+      kills: rounds,
+      calls: calls.length,
+      events: events.length,
+      requests: receiver.received.length,
       faults: [...faults, ...faultsOf(events)],
     };
   } finally {

@@ -142,7 +142,9 @@ test("[6] denying the camera is a typed error, and the participant stays in the 
     const refused = await page.evaluate(async () => {
       const { localParticipant } = window.room;
       const error = ({ code, reason, message }: { code: string; reason: string; message: string }) => ({
-        ...{ code, reason, message },
+        code,
+        reason,
+        message,
       });
       return {
         camera: await localParticipant.enableCamera().then(String, error),

@@ -33,7 +33,12 @@ async function buildSdk(root: string, version: string): Promise<void> {
   cpSync(join(ROOT, "dist/web"), folder, { recursive: true });
   await Bun.build({
     entrypoints: [join(root, "web/sdk/index.ts")],
-    ...{ outdir: folder, naming: "sdk.js", target: "browser", format: "esm", minify: true, plugins: [ON_DEMAND] },
+    outdir: folder,
+    naming: "sdk.js",
+    target: "browser",
+    format: "esm",
+    minify: true,
+    plugins: [ON_DEMAND],
     define: { STOA_VERSION: JSON.stringify(version) },
   });
 }
@@ -43,7 +48,8 @@ beforeAll(async () => {
   await host.start();
   // A page gets the SDK, and later what the SDK loads when it needs it, from the process that serves then.
   site = Bun.serve({
-    ...{ port: 0, hostname: "localhost" },
+    port: 0,
+    hostname: "localhost",
     fetch: ({ url }) =>
       new URL(url).pathname.endsWith(".js")
         ? fetch(host.server.url + new URL(url).pathname, { headers: { "accept-encoding": "identity" } })

@@ -54,7 +54,8 @@ test("a frame is copied to its tile, and a frame of another size is scaled to it
   const canvas = new Canvas(16, 16);
   canvas.clear();
   const bright = (width: number, height: number) => ({
-    ...{ width, height },
+    width,
+    height,
     data: new Uint8Array((width * height * 3) / 2).fill(200),
   });
   const place = { x: 4, y: 8, width: 8, height: 4 };

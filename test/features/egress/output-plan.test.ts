@@ -12,7 +12,10 @@ const WORDS = { room_name: "a/b ü", time: "2026-01-02T030405" };
 
 const plan = (request: OutputRequest, addresses: string[] = ["93.184.215.14"], isPrivateAllowed = false) =>
   planOutput(request, {
-    ...{ folder: "/data/egress/p", uploads: "/data/egress/.uploads/e", words: WORDS, newId: () => "id" },
+    folder: "/data/egress/p",
+    uploads: "/data/egress/.uploads/e",
+    words: WORDS,
+    newId: () => "id",
     lookup: async () => addresses,
     allows: targetRule("PRODUCTION", isPrivateAllowed, true),
   });

@@ -4,7 +4,12 @@ import { fitted, MAX_TILES, type SceneTrack, tilesOf } from "../../../src/featur
 const STAGE = { width: 1280, height: 720 };
 
 const camera = (identity: string, more: Partial<SceneTrack> = {}): SceneTrack => ({
-  ...{ trackId: `${identity}-camera`, identity, name: identity, kind: "video", source: "camera", muted: false },
+  trackId: `${identity}-camera`,
+  identity,
+  name: identity,
+  kind: "video",
+  source: "camera",
+  muted: false,
   ...more,
 });
 const microphone = (identity: string): SceneTrack =>
@@ -62,7 +67,10 @@ test("a video keeps its shape within its tile, at even positions", () => {
   const tile = { x: 0, y: 0, width: 640, height: 720 };
   expect(fitted({ width: 1280, height: 720 }, tile)).toEqual({ x: 0, y: 180, width: 640, height: 360 });
   expect(fitted({ width: 360, height: 640 }, { x: 640, y: 0, width: 640, height: 360 })).toEqual({
-    ...{ x: 858, y: 0, width: 202, height: 360 },
+    x: 858,
+    y: 0,
+    width: 202,
+    height: 360,
   });
   expect(fitted({ width: 8192, height: 2 }, tile)).toMatchObject({ width: 640, height: 2 });
 });

@@ -130,7 +130,9 @@ async function sendFile(at: string): Promise<void> {
 async function inRoom(roomId: string): Promise<void> {
   const credentials = (identity: string, body: object = {}) =>
     post(`/v1/rooms/${roomId}/rtc-tokens`, {
-      ...{ participantIdentity: identity, permissions: { publish: true, publishData: true }, ...body },
+      participantIdentity: identity,
+      permissions: { publish: true, publishData: true },
+      ...body,
     });
   const recording = await post(`/v1/rooms/${roomId}/recordings`);
   const one = await credentials(ZOE, { name: NAME, metadata: WORD, attributes: { team: WORD } });
@@ -154,7 +156,8 @@ async function inRoom(roomId: string): Promise<void> {
     method: "POST",
     headers: { authorization: `Bearer ${one.token}`, "content-type": "application/json" },
     body: JSON.stringify({
-      ...{ connectionId: found?.connectionId, type: "error" },
+      connectionId: found?.connectionId,
+      type: "error",
       data: { code: "NotReadableError", message: `the camera of ${WORD}` },
     }),
   });

@@ -67,8 +67,13 @@ test("a message is pushed to members without a socket, encrypted with their own 
   expect(arrived.map(({ path }) => path).sort()).toEqual([`/send/${bob}`, `/send/${cy}`].sort());
   const [toBob, toCy] = [bob, cy].map((user) => arrived.find(({ path }) => path === `/send/${user}`) as Arrived);
   expect(read(toBob as Arrived)).toMatchObject({
-    ...{ type: "message", conversationId: id, messageId: message.id, senderId: sender, text: `hello @${cy}` },
-    ...{ unreadCount: 1, ringId: null },
+    type: "message",
+    conversationId: id,
+    messageId: message.id,
+    senderId: sender,
+    text: `hello @${cy}`,
+    unreadCount: 1,
+    ringId: null,
   });
   expect(read(toCy as Arrived)).toMatchObject({ type: "mention", messageId: message.id });
   const { headers } = toBob as Arrived;

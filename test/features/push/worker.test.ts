@@ -24,8 +24,17 @@ function worker() {
 test("the guide's service worker shows every kind of push and opens its conversation", () => {
   const { shown, opened, happens } = worker();
   const base: PushPayload = {
-    ...{ type: "message", conversationId: "conv_1", conversationName: "family", senderId: "ada", text: "hi" },
-    ...{ messageId: "msg_1", ringId: null, roomId: null, unreadCount: 1, tag: "t", at: "" },
+    type: "message",
+    conversationId: "conv_1",
+    conversationName: "family",
+    senderId: "ada",
+    text: "hi",
+    messageId: "msg_1",
+    ringId: null,
+    roomId: null,
+    unreadCount: 1,
+    tag: "t",
+    at: "",
   };
   for (const type of ["message", "mention", "ring", "missed_call"] as const) {
     const text = type === "message" || type === "mention" ? "hi" : null;

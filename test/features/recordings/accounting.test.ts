@@ -39,9 +39,19 @@ async function begun() {
   writeFileSync(join(folder, `${fileId}.webm`), "bytes");
   const grown = async (bytes: number) => {
     const file: RecordedFile = {
-      ...{ fileId, fileName: `${fileId}.webm`, identity: "ada", trackId: "trk_1", kind: "audio", bytes },
-      ...{ source: "microphone", codec: "opus", mimeType: "audio/webm", offsetMs: 0, durationMs: 1 },
-      ...{ width: null, height: null },
+      fileId,
+      fileName: `${fileId}.webm`,
+      identity: "ada",
+      trackId: "trk_1",
+      kind: "audio",
+      bytes,
+      source: "microphone",
+      codec: "opus",
+      mimeType: "audio/webm",
+      offsetMs: 0,
+      durationMs: 1,
+      width: null,
+      height: null,
     };
     node.emit({ type: "recordingProgress", roomId, recordingId, files: [file] });
     await settled();

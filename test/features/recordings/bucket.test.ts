@@ -11,7 +11,10 @@ import { encoded } from "./ffmpeg.ts";
 
 const MIB = 1024 * 1024;
 const credentials: S3Credentials = {
-  ...{ accessKeyId: "AKTEST", secretAccessKey: "a/secret+with=signs", region: "eu-west-3", bucket: "films" },
+  accessKeyId: "AKTEST",
+  secretAccessKey: "a/secret+with=signs",
+  region: "eu-west-3",
+  bucket: "films",
 };
 const s3 = s3TestServer(credentials);
 const bucket = {
@@ -51,16 +54,19 @@ async function recorded(bytes: number, identity = "ada") {
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, `${fileId}.webm`), content);
   const file: RecordedFile = {
-    ...{
-      fileId,
-      fileName: `${fileId}.webm`,
-      identity,
-      trackId: "trk_1",
-      kind: "video",
-      source: "camera",
-      codec: "vp8",
-    },
-    ...{ mimeType: "video/webm", offsetMs: 0, durationMs: 1_000, bytes, width: 640, height: 360 },
+    fileId,
+    fileName: `${fileId}.webm`,
+    identity,
+    trackId: "trk_1",
+    kind: "video",
+    source: "camera",
+    codec: "vp8",
+    mimeType: "video/webm",
+    offsetMs: 0,
+    durationMs: 1_000,
+    bytes,
+    width: 640,
+    height: 360,
   };
   const about = { roomId, recordingId, file };
   server.node.emit({ type: "recordingFileStarted", ...about });

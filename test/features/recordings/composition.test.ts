@@ -25,7 +25,10 @@ const call = (method: string, path: string, body?: object) => server.call(method
 const camera = { kind: "video", source: "camera", codec: "vp8" } as const;
 const microphone = { kind: "audio", source: "microphone", codec: "opus" } as const;
 const film = (identity: string, offsetMs: number, durationMs: number, source = "camera") => ({
-  ...{ identity, source, offsetMs, durationMs },
+  identity,
+  source,
+  offsetMs,
+  durationMs,
 });
 
 /** A recording of three seconds, with these files; `ended` resolves when its composition has. */

@@ -67,14 +67,15 @@ async function onAir() {
   const index = `/v1/live-streams/${streamId}/hls/index.m3u8?token=${token}`;
   const send = (kind: "video" | "audio", pieces: readonly Piece[], change: object = {}) => {
     const about = {
-      ...{
-        fileId: `${kind}-1`,
-        identity: "ada",
-        trackId: kind,
-        kind,
-        source: kind === "video" ? "camera" : "microphone",
-      },
-      ...{ codecs: (kind === "video" ? VIDEO : AUDIO).codecs, width: 320, height: 240, ...change },
+      fileId: `${kind}-1`,
+      identity: "ada",
+      trackId: kind,
+      kind,
+      source: kind === "video" ? "camera" : "microphone",
+      codecs: (kind === "video" ? VIDEO : AUDIO).codecs,
+      width: 320,
+      height: 240,
+      ...change,
     };
     for (const piece of pieces)
       node.emit({ type: "recordingPart", roomId, recordingId, part: { ...about, ...piece } } as MediaEvent);
@@ -305,7 +306,12 @@ describe("[18] a live stream as HLS", () => {
 
 test("[18] a delta update leaves out the segments that a player already has", () => {
   const segments: Segment[] = Array.from({ length: 40 }, (_, index) => ({
-    ...{ atMs: index * 4_000, durationMs: 4_000, head: 0, discontinuity: false, complete: true, at: "" },
+    atMs: index * 4_000,
+    durationMs: 4_000,
+    head: 0,
+    discontinuity: false,
+    complete: true,
+    at: "",
     parts: index > 36 ? [{ durationMs: 500, independent: true }] : [],
   }));
   const list = { name: "video", nextAt: "", segments, startedAt: 0, ended: false };

@@ -39,8 +39,19 @@ function written(publicId: string, roomId: string, change: Partial<RecordedFile>
   const folder = join(server.runtime.config.DATA_DIR, "recordings", recordingId);
   const fileId = crypto.randomUUID();
   const file: RecordedFile = {
-    ...{ fileId, fileName: `${fileId}.webm`, identity: "ada", trackId: "trk_1", kind: "audio", source: "microphone" },
-    ...{ codec: "opus", mimeType: "audio/webm", offsetMs: 40, durationMs: 2_000, bytes: 12, width: null, height: null },
+    fileId,
+    fileName: `${fileId}.webm`,
+    identity: "ada",
+    trackId: "trk_1",
+    kind: "audio",
+    source: "microphone",
+    codec: "opus",
+    mimeType: "audio/webm",
+    offsetMs: 40,
+    durationMs: 2_000,
+    bytes: 12,
+    width: null,
+    height: null,
     ...change,
   };
   mkdirSync(folder, { recursive: true });

@@ -65,7 +65,8 @@ test("participants are present from join to leave, or from the start if they joi
 
 test("the timeline bar shows the loudest speaker at each time, and leaves out spans too short to see", () => {
   const said = (atMs: number, ...names: string[]): Entry => ({
-    ...{ atMs, type: "speakers.changed" },
+    atMs,
+    type: "speakers.changed",
     speakers: names.map((identity) => ({ identity, level: 0 })),
   });
   expect(speakingIntervals(TIMELINE, 5_000)).toEqual([{ identity: "ada", fromMs: 1_000, toMs: 3_000 }]);

@@ -141,13 +141,11 @@ describe("[17] calls", () => {
     clock.advance(60_000);
     const { createCalls } = await import("../../../src/features/sessions/calls/calls.ts");
     const after = createCalls(server.runtime, {
-      ...{
-        cpuOf: () => null,
-        minutesIn: () => 0,
-        isEncrypted: () => false,
-        recordingsOf: () => [],
-        roomMessages: () => [],
-      },
+      cpuOf: () => null,
+      minutesIn: () => 0,
+      isEncrypted: () => false,
+      recordingsOf: () => [],
+      roomMessages: () => [],
       connectionHistory: () => ({ events: [], errors: [] }),
     });
     after.log.recover();

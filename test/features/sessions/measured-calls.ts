@@ -3,9 +3,17 @@ import type { CallVerdict } from "../../../src/protocol/room-records.ts";
 import { type RtcServer, settled } from "../../harness/rtc.ts";
 
 export const QUIET: TransportStats = {
-  ...{ transport: "udp", remoteAddress: "127.0.0.1", srtpProfile: null, rttMs: 30, jitterMs: 3 },
-  ...{ packetLossPercent: 0, uplinkLossPercent: 0, downlinkLossPercent: 0, availableOutBps: 2_000_000 },
-  ...{ bytesIn: 0, bytesOut: 0 },
+  transport: "udp",
+  remoteAddress: "127.0.0.1",
+  srtpProfile: null,
+  rttMs: 30,
+  jitterMs: 3,
+  packetLossPercent: 0,
+  uplinkLossPercent: 0,
+  downlinkLossPercent: 0,
+  availableOutBps: 2_000_000,
+  bytesIn: 0,
+  bytesOut: 0,
 };
 
 export type Judged = {

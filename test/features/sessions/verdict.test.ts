@@ -63,16 +63,16 @@ test("[17] a healthy call and a call without measurements have no cause", () => 
   expect(verdictOf(HEALTHY)).toMatchObject({ quality: "excellent", cause: "none", evidence: {} });
   const unknown: Evidence = {
     ...HEALTHY,
-    ...{ qualityMs: { excellent: 0, good: 0, poor: 0, lost: 0 }, uplinkLossPercent: null, downlinkLossPercent: null },
-    ...{
-      rttMs: null,
-      uplinkWaitMs: null,
-      waitWhileLosingMs: null,
-      jitterMs: null,
-      leastDownlinkBps: null,
-      transport: null,
-      serverCpuPercent: null,
-    },
+    qualityMs: { excellent: 0, good: 0, poor: 0, lost: 0 },
+    uplinkLossPercent: null,
+    downlinkLossPercent: null,
+    rttMs: null,
+    uplinkWaitMs: null,
+    waitWhileLosingMs: null,
+    jitterMs: null,
+    leastDownlinkBps: null,
+    transport: null,
+    serverCpuPercent: null,
   };
   expect(verdictOf(unknown)).toMatchObject({ quality: "excellent", cause: "none" });
 });

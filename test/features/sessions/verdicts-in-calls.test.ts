@@ -252,7 +252,9 @@ test("[24] measurements from the time without a socket count once the client is 
   const again = server.connect(call.token);
   await again.join({ connectionId: "rita-1", resume: { sessionId, resumeToken, lastSeq: 0 } });
   expect(await verdictOf(call.roomId, "rita")).toEqual({
-    ...{ quality: "lost", cause: "none", evidence: {} },
+    quality: "lost",
+    cause: "none",
+    evidence: {},
     sentence: "The connection was lost, and nothing was measured that explains it.",
   });
 });

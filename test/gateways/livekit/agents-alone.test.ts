@@ -23,7 +23,12 @@ function openWorker(at: RtcServer = server) {
   if (!key) throw new Error("there is no key");
   const heard: ServerMessage["message"][] = [];
   const socket: TopicSocket = {
-    ...{ send() {}, sendTogether() {}, subscribe() {}, unsubscribe() {}, close() {}, bufferedBytes: 0 },
+    send() {},
+    sendTogether() {},
+    subscribe() {},
+    unsubscribe() {},
+    close() {},
+    bufferedBytes: 0,
     sendBytes: (data) => void heard.push(ServerMessage.fromBinary(data).message),
     ping: () => events.pong?.(),
   };

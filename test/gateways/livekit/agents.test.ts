@@ -45,7 +45,9 @@ test("an unnamed worker gets one job per room, joins as an agent, and is dismiss
   expect(job).toMatchObject({ type: JobType.JT_ROOM, agentName: "", room: { name: "lobby" } });
   const { agent, joined } = await comes(token);
   expect(joined.participant).toMatchObject({
-    ...{ identity: `agent-${job?.id}`, name: "Helper", attributes: { mood: "calm" } },
+    identity: `agent-${job?.id}`,
+    name: "Helper",
+    attributes: { mood: "calm" },
     kind: ParticipantInfo_Kind.AGENT,
     permission: { canPublish: true, canSubscribe: true },
   });
@@ -70,14 +72,21 @@ test("an unnamed worker gets one job per room, joins as an agent, and is dismiss
 
 test("an agent has the permissions that its worker allows", async () => {
   const allowedPermissions = new ParticipantPermission({
-    ...{ canPublish: true, canSubscribe: true, canPublishSources: [TrackSource.MICROPHONE], canUpdateMetadata: false },
+    canPublish: true,
+    canSubscribe: true,
+    canPublishSources: [TrackSource.MICROPHONE],
+    canUpdateMetadata: false,
   });
   const worker = await RawWorker.open(stage.wsUrl, await workerToken(), { agentName: "bound", allowedPermissions });
   await stage.dispatches.createDispatch("bounds", "bound");
   const { token } = await worker.assignment();
   const { agent, joined } = await comes(token);
   expect(joined.participant?.permission).toMatchObject({
-    ...{ canPublish: true, canSubscribe: true, canPublishData: false, canUpdateMetadata: false, hidden: false },
+    canPublish: true,
+    canSubscribe: true,
+    canPublishData: false,
+    canUpdateMetadata: false,
+    hidden: false,
     canPublishSources: [TrackSource.MICROPHONE],
   });
   for (const one of [agent, worker]) one.close();
@@ -128,7 +137,8 @@ test("participants and publishers get jobs; full and declining workers are passe
   busy.send({ case: "ping", value: new WorkerPing({ timestamp: 1n }) });
   await busy.hears("pong");
   const shy = await RawWorker.open(stage.wsUrl, await workerToken(), {
-    ...{ agentName, type: JobType.JT_PARTICIPANT },
+    agentName,
+    type: JobType.JT_PARTICIPANT,
     accepts: () => false,
   });
   await stage.dispatches.createDispatch("watched", agentName);

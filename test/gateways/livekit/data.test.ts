@@ -95,7 +95,9 @@ test(
     await happened(ben, "muted ann microphone");
     await ann.waitForFunction(() => !window.livekit.localParticipant.isMicrophoneEnabled);
     await stage.rooms.updateParticipant(room, "ann", {
-      ...{ metadata: "m2", name: "Ann B.", attributes: { team: "blue" } },
+      metadata: "m2",
+      name: "Ann B.",
+      attributes: { team: "blue" },
       permission: { canPublish: false, canSubscribe: true, canPublishData: true },
     });
     await Promise.all(

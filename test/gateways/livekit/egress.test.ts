@@ -48,8 +48,12 @@ const file = (filepath: string, output = {}) => new sdk.EncodedFileOutput({ file
 const s3 = () => ({
   case: "s3",
   value: new sdk.S3Upload({
-    ...{ accessKey: CREDENTIALS.accessKeyId, secret: CREDENTIALS.secretAccessKey, region: CREDENTIALS.region },
-    ...{ bucket: CREDENTIALS.bucket, endpoint: bucket.endpoint, forcePathStyle: true },
+    accessKey: CREDENTIALS.accessKeyId,
+    secret: CREDENTIALS.secretAccessKey,
+    region: CREDENTIALS.region,
+    bucket: CREDENTIALS.bucket,
+    endpoint: bucket.endpoint,
+    forcePathStyle: true,
   }),
 });
 
@@ -75,7 +79,8 @@ test("a room is composed into a file with the video and the sound of all, also o
     segments: new sdk.SegmentedFileOutput({ filenamePrefix: "lost", playlistName: "lost" }),
   };
   const { egressId, status } = await egress.startRoomCompositeEgress("four eyes", outputs, {
-    ...{ layout: "grid", ...small() },
+    layout: "grid",
+    ...small(),
   });
   expect(status).toBe(0);
   const isRecorded = async () => (await stage.rooms.listRooms(["four eyes"]))[0].activeRecording;
@@ -223,7 +228,8 @@ test("an unsupported or forbidden request is refused with the reason, and nothin
   expect(await refusal(egress.startRoomCompositeEgress("secret", file("x")))).toBe("failed_precondition");
   const token = await stage.token("refused", "x", { grant: { roomAdmin: true } });
   const response = await fetch(`${stage.server.url}/twirp/livekit.Egress/ListEgress`, {
-    ...{ method: "POST", body: "{}" },
+    method: "POST",
+    body: "{}",
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
   });
   expect(response.status).toBe(403);
@@ -260,11 +266,18 @@ test("a compositor completes its file when the server is gone, and what it wrote
   const child = Bun.spawn(
     [process.execPath, "--no-env-file", join(import.meta.dir, "../../../src/main.ts"), "compositor"],
     {
-      ...{ stdin: "pipe", stdout: "pipe", stderr: "inherit" },
+      stdin: "pipe",
+      stdout: "pipe",
+      stderr: "inherit",
     },
   );
   const encoding = {
-    ...{ width: 160, height: 90, framesPerSecond: 10, videoKbps: 100, audioKbps: 64, keyframeSeconds: 1 },
+    width: 160,
+    height: 90,
+    framesPerSecond: 10,
+    videoKbps: 100,
+    audioKbps: 64,
+    keyframeSeconds: 1,
     videoProfile: "main",
   };
   const sound = { audioCodec: "aac", audioFrequency: 48_000, hasVideo: true, hasAudio: true };

@@ -85,7 +85,11 @@ test("a client's description of itself and its tracks is truncated before others
   await bob.hears("join");
   const layers = Array.from({ length: 400 }, () => new VideoLayer({ width: 1 }));
   const value = new AddTrackRequest({
-    ...{ cid: "c", type: TrackType.VIDEO, source: TrackSource.CAMERA, name: "n".repeat(50_000), layers },
+    cid: "c",
+    type: TrackType.VIDEO,
+    source: TrackSource.CAMERA,
+    name: "n".repeat(50_000),
+    layers,
     simulcastCodecs: [{ codec: "vp8", layers }],
     audioFeatures: new Array(1_000).fill(1),
   });

@@ -67,7 +67,8 @@ async function encoder(url: string, key?: string) {
         return { sdp: await answer.text(), tracks: [] };
       },
     },
-    ...{ roomId: "", participantId: "" },
+    roomId: "",
+    participantId: "",
     sections: [
       { kind: "audio", direction: "sendonly", ssrc: 11 },
       { kind: "video", direction: "sendonly", ssrc: 22 },
@@ -169,7 +170,8 @@ test("an unsupported or forbidden request is refused with the reason", async () 
   expect(await refusal(ingress.deleteIngress("IN_none"))).toBe("not_found");
   const token = await stage.token("x", "x", { grant: { roomAdmin: true } });
   const response = await fetch(`${stage.server.url}/twirp/livekit.Ingress/ListIngress`, {
-    ...{ method: "POST", body: "{}" },
+    method: "POST",
+    body: "{}",
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
   });
   expect(response.status).toBe(403);
@@ -184,7 +186,8 @@ test.skipIf(findFfmpeg() === null)(
     media("ffmpeg", ...sources, "-c:v", "libvpx", "-c:a", "libopus", path);
     const inside: string[] = [];
     const site = Bun.serve({
-      ...{ port: 0, hostname: "127.0.0.1" },
+      port: 0,
+      hostname: "127.0.0.1",
       fetch(request) {
         const { pathname } = new URL(request.url);
         if (pathname === "/film.webm") return new Response(Bun.file(path));

@@ -87,8 +87,11 @@ const legacy = (token: string, more: object = {}, server = HOME) =>
 const member = (userId: string) => ({ id: "member", claimed_user_id: userId, claimed_device_id: "DEVICE" });
 const current = (token: string, userId: string, more: object = {}, server = HOME, path = "/get_token") =>
   post(path, {
-    ...{ room_id: "!room:example.org", slot_id: "m.call#ROOM", member: member(userId) },
-    ...{ ...openId(token, server), ...more },
+    room_id: "!room:example.org",
+    slot_id: "m.call#ROOM",
+    member: member(userId),
+    ...openId(token, server),
+    ...more,
   });
 
 test("an OpenID token that the homeserver confirms gives a token with which Element Call joins", async () => {
@@ -217,7 +220,9 @@ test("without MATRIX_HOMESERVERS the paths do not exist, and attempts are limite
   expect((await off.call("POST", "/get_token", { body: {} })).status).toBe(404);
   await off.close();
   const limited = await rtcServer({
-    ...{ MATRIX_HOMESERVERS: ["*"], MATRIX_API_KEY: KEY, SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 2 },
+    MATRIX_HOMESERVERS: ["*"],
+    MATRIX_API_KEY: KEY,
+    SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 2,
   });
   const statuses = [];
   for (let n = 0; n < 3; n++) statuses.push((await limited.call("POST", "/sfu/get", { body: {} })).status);

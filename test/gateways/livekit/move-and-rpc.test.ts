@@ -60,7 +60,10 @@ test("a LiveKit client learns of its new room and gets a token that joins it wit
   const joined = await again.hears("join");
   expect(joined.room?.name).toBe("there ü");
   expect(joined.participant).toMatchObject({
-    ...{ identity: "ann", name: "Ann Ö", attributes: { a: "1" }, metadata: "m" },
+    identity: "ann",
+    name: "Ann Ö",
+    attributes: { a: "1" },
+    metadata: "m",
     permission: { canPublish: false, canUpdateMetadata: true, canSubscribe: true },
   });
   expect((await stage.rooms.listParticipants("here")).map(({ identity }: { identity: string }) => identity)).toEqual([
@@ -139,7 +142,9 @@ test("a forwarded participant is heard and seen in the other room on another wor
   await stage.rooms.updateParticipant("talk", "ann", { name: "Ann Ö", metadata: "m", attributes: { hand: "up" } });
   await renamed;
   expect(await stage.rooms.getParticipant("overflow", "ann")).toMatchObject({
-    ...{ name: "Ann Ö", metadata: "m", attributes: { hand: "up" } },
+    name: "Ann Ö",
+    metadata: "m",
+    attributes: { hand: "up" },
   });
 
   await voice.mute();
@@ -178,7 +183,10 @@ async function openPeer(room: string, user: string, sections: PeerSection[], onP
   const { participants } = await client.join();
   const sizes = new Set<number>();
   const peer = await RtcPeer.create({
-    ...{ node: client, roomId: "", participantId: "", sections },
+    node: client,
+    roomId: "",
+    participantId: "",
+    sections,
     onRtp: ({ payloadLength }) => void sizes.add(payloadLength),
   });
   const close = async () => {

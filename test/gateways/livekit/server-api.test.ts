@@ -97,7 +97,9 @@ test("the server API manages rooms and participants in JSON", async () => {
     permission: { canPublish: false, canSubscribe: true, canPublishData: true },
   });
   expect(await stage.rooms.getParticipant("asked", "ann")).toMatchObject({
-    ...{ metadata: "new", attributes: { team: "blue" }, name: "Ann Ö." },
+    metadata: "new",
+    attributes: { team: "blue" },
+    name: "Ann Ö.",
     permission: { canPublish: false, canSubscribe: true },
   });
   const cid = { cid: "c1", type: TrackType.AUDIO, source: TrackSource.MICROPHONE };

@@ -36,7 +36,12 @@ async function enter(token: string, sdk = "js") {
   const admitted = await connections.admit(token, VISIT, () => readJoinParameters(request, "one"));
   const heard: SignalResponse["message"][] = [];
   const socket: TopicSocket = {
-    ...{ send() {}, sendTogether() {}, subscribe() {}, unsubscribe() {}, close() {}, bufferedBytes: 0 },
+    send() {},
+    sendTogether() {},
+    subscribe() {},
+    unsubscribe() {},
+    close() {},
+    bufferedBytes: 0,
     sendBytes: (data) => void heard.push(SignalResponse.fromBinary(data).message),
     ping: () => events.pong?.(),
   };

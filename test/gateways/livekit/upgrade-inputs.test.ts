@@ -50,7 +50,8 @@ async function encoder(url: string, key: string) {
         return { sdp: await answer.text(), tracks: [] };
       },
     },
-    ...{ roomId: "", participantId: "" },
+    roomId: "",
+    participantId: "",
     sections: [{ kind: "video", direction: "sendonly", ssrc: 22 }],
   });
   await peer.connect(undefined, undefined);

@@ -72,7 +72,12 @@ async function joined(roomId: string, identity: string, media = true) {
 
 const TRACK = {
   id: `trk_${crypto.randomUUID()}`,
-  ...{ kind: "audio", source: "microphone", name: null, muted: false, simulcast: false, codec: "opus" },
+  kind: "audio",
+  source: "microphone",
+  name: null,
+  muted: false,
+  simulcast: false,
+  codec: "opus",
 } as const;
 
 test("events of a room, its participants and tracks are sent in order, and LiveKit's WebhookReceiver verifies them", async () => {
@@ -245,13 +250,11 @@ test("after a crash, participant_left is sent for the participants of the call",
   const roomId = await server.room();
   await joined(roomId, "ada");
   const after = createCalls(server.runtime, {
-    ...{
-      cpuOf: () => null,
-      minutesIn: () => 0,
-      isEncrypted: () => false,
-      recordingsOf: () => [],
-      roomMessages: () => [],
-    },
+    cpuOf: () => null,
+    minutesIn: () => 0,
+    isEncrypted: () => false,
+    recordingsOf: () => [],
+    roomMessages: () => [],
     connectionHistory: () => ({ events: [], errors: [] }),
   });
   after.log.recover();

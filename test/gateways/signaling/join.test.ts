@@ -25,7 +25,9 @@ describe("[signaling] room.join", () => {
       room: { id: roomId, name: "stage", recording: false, encrypted: false },
       participant: {
         identity: "ada",
-        ...{ name: null, attributes: {}, kind: "standard" },
+        name: null,
+        attributes: {},
+        kind: "standard",
         connectionId: expect.any(String),
         state: "CONNECTED",
         permissions: ada.ack.permissions,

@@ -81,8 +81,12 @@ test("[6] participant.moved is sent with both rooms", async () => {
   const events = hooked.receiver.received.map(({ event }) => event).filter(({ type }) => type === "participant.moved");
   expect(events.map(({ data }) => data)).toEqual([
     {
-      ...{ roomId: from.id, roomName: "main", toRoomId: to.id, toRoomName: "breakout-1" },
-      ...{ identity: "ada", at: expect.any(String) },
+      roomId: from.id,
+      roomName: "main",
+      toRoomId: to.id,
+      toRoomName: "breakout-1",
+      identity: "ada",
+      at: expect.any(String),
     },
   ]);
 });

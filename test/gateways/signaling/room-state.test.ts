@@ -47,7 +47,9 @@ test("raised hands have the server's time in one order for all, and are lowered 
   const late = await server.joined(roomId, "late", GUEST);
   const listed = late.ack.participants as { identity: string; attributes: Record<string, string> }[];
   expect(Object.fromEntries(listed.map(({ identity, attributes }) => [identity, attributes["stoa.hand"]]))).toEqual({
-    ...{ host: undefined, ada: String(first + 1), bob: String(first) },
+    host: undefined,
+    ada: String(first + 1),
+    bob: String(first),
   });
   const lower = (client: RtcClient) => raise(client, "", { identity: "bob" });
   expect((await lower(ada)).code).toBe("PERMISSION_DENIED");
@@ -233,7 +235,11 @@ test("the backend lists, admits and denies those who wait, before they come too,
   const events = hooked.receiver.received.map(({ event }) => event).filter(({ type }) => type === "lobby.knocked");
   expect(events.map(({ data }) => data).sort((a, b) => String(a.identity).localeCompare(String(b.identity)))).toEqual(
     ["ada", "bob"].map((identity) => ({
-      ...{ roomId: room.id, roomName: "practice", identity, name: "N", at: expect.any(String) },
+      roomId: room.id,
+      roomName: "practice",
+      identity,
+      name: "N",
+      at: expect.any(String),
     })),
   );
   const actions = server.services.audit.list(hooked.projectId, {}, "￿", 50).map(({ action }) => action);

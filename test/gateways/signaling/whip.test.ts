@@ -166,7 +166,8 @@ describe("[10] POST /whip and /whep", () => {
       const location = String(headers.get("location"));
       const patch = (raw: string, ifMatch?: string, type = "application/trickle-ice-sdpfrag", key = token) =>
         server.call("PATCH", location, {
-          ...{ key, raw },
+          key,
+          raw,
           headers: { "content-type": type, ...(ifMatch === undefined ? {} : { "if-match": ifMatch }) },
         });
       return { roomId, patch, etag: String(headers.get("etag")), acceptPatch: headers.get("accept-patch") };

@@ -85,7 +85,13 @@ test("after an I/O error the database files are checked before anything else is 
   db.$client.run("CREATE TABLE installation (id TEXT)");
   const metrics = createMetrics();
   const health = watchDatabase({
-    ...{ db, log, metrics, now: clock.now, timers: clock, latestBackup: () => null, isMember: false },
+    db,
+    log,
+    metrics,
+    now: clock.now,
+    timers: clock,
+    latestBackup: () => null,
+    isMember: false,
   });
   expect(health.problem()).toBeNull();
   truncateSync(`${path}-wal`, 100_000);

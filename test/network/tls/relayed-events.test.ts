@@ -7,7 +7,10 @@ const OF = { roomId: "r", participantId: "p", identity: "i" };
 const CLIENT = { address: "203.0.113.7", port: 50_000 };
 const connected = (remoteAddress: string): MediaEvent => ({
   ...OF,
-  ...{ type: "participantConnected", transport: "udp", remoteAddress, connectMs: 5 },
+  type: "participantConnected",
+  transport: "udp",
+  remoteAddress,
+  connectMs: 5,
 });
 
 test("an address of our relay is replaced by its client's, and other addresses stay", () => {

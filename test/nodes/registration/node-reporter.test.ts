@@ -15,7 +15,9 @@ async function agentWith(answers: (call: Call) => number, heartbeatTimeoutSecond
     const headers = new Headers(init.headers);
     const path = url.replace("http://control/v1/rtc/servers/", "");
     const call = {
-      ...{ method: String(init.method), path, body: JSON.parse(String(init.body)) },
+      method: String(init.method),
+      path,
+      body: JSON.parse(String(init.body)),
       secret: headers.get("authorization"),
     };
     calls.push(call);

@@ -49,7 +49,12 @@ function serve(media: MediaNode, port = 0) {
 function reach(server: { port?: number }, secret = SECRET): RemoteMedia {
   const internalUrl = `http://127.0.0.1:${server.port}`;
   const remote = new RemoteMedia({
-    ...{ serverName: "n", internalUrl, secret, term: 0, timers: systemTimers, log },
+    serverName: "n",
+    internalUrl,
+    secret,
+    term: 0,
+    timers: systemTimers,
+    log,
     onRefused: (reason) => void refused.push(reason),
   });
   cleanup.push(() => remote.close());

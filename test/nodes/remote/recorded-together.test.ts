@@ -67,8 +67,11 @@ const now = () => performance.timeOrigin + performance.now();
 /** Sends the content over and over, as a browser does, from a second of the clock on. */
 async function publish({ client }: Member, { frames, packets }: ReturnType<typeof content>): Promise<void> {
   const connection = new MediaConnection({
-    ...{ network: new SimulatedNetwork(), cipher: null, negotiate: client.negotiate },
-    ...{ onAudio() {}, onVideo() {} },
+    network: new SimulatedNetwork(),
+    cipher: null,
+    negotiate: client.negotiate,
+    onAudio() {},
+    onVideo() {},
   });
   await connection.connect([]);
   const camera = await connection.publish({ clientTrackId: "camera", kind: "video", source: "camera" }, "H264");

@@ -165,7 +165,8 @@ test(
     const mids = ["0", "1", "2", "3"];
     const sources = mids.map((mid, n) => new RtpSource({ ssrc: 7 + n, payloadType: 96, mid }));
     const sending = await RtcPeer.create({
-      ...{ ...ref, node: publisher.client },
+      ...ref,
+      node: publisher.client,
       sections: mids.map(() => ({ kind: "video" as const, direction: "sendonly" as const })),
       onRtcp(packet, peer) {
         if (packet.type !== "pli") return;
@@ -185,7 +186,9 @@ test(
     await until(() => published().length === mids.length);
     let heard = Promise.withResolvers<number>();
     const watching = await RtcPeer.create({
-      ...{ ...ref, node: watcher.client, sections: [{ kind: "video" as const, direction: "recvonly" as const }] },
+      ...ref,
+      node: watcher.client,
+      sections: [{ kind: "video" as const, direction: "recvonly" as const }],
       onRtp({ data, payloadOffset }) {
         // After a descriptor of four bytes, the first bit of a VP8 frame is 0 in a keyframe.
         if (((data[payloadOffset + 4] ?? 1) & 1) === 0) heard.resolve(performance.now());

@@ -8,7 +8,10 @@ import type { DataChannel } from "../../../src/sfu/werift/werift-hooks.ts";
 test("170 messages of 60 KB all reach a reader that takes one at a time", async () => {
   const arrived: string[] = [];
   const channel = {
-    ...{ label: "reliable", protocol: "", isOpen: true, bufferedAmount: 0 },
+    label: "reliable",
+    protocol: "",
+    isOpen: true,
+    bufferedAmount: 0,
     close: () => expect.unreachable(),
     send(text: string | Buffer) {
       channel.bufferedAmount += text.length;

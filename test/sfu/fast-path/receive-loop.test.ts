@@ -62,8 +62,13 @@ describe("the receive loop", () => {
   const loopAt = async (parts: Pick<ReceiveLoopParts, "native" | "host"> & Partial<ReceiveLoopParts>) => {
     const { fd, isV6 } = await bind("127.0.0.1");
     const loop = new ReceiveLoop({
-      ...{ socket: { fd, isV6 }, batch: new SendBatch(() => {}), flush: () => true },
-      ...{ onDatagram() {}, onFault() {}, countIn() {}, countOut() {} },
+      socket: { fd, isV6 },
+      batch: new SendBatch(() => {}),
+      flush: () => true,
+      onDatagram() {},
+      onFault() {},
+      countIn() {},
+      countOut() {},
       ...parts,
     });
     cleanup.push(() => loop.close());
@@ -126,11 +131,23 @@ describe("the receive loop", () => {
     const calls: unknown[] = [];
     let waits = 0;
     const native = {
-      ...{ runs: 1, received: 4, setAside: 2, isFull: false, endedAtMs: 1_050 },
-      ...{ packetsOut: 9, bytesOut: 900, dropped: 1, bytesFrom: () => 200 },
-      ...{ runAtMs: () => 1_040, runSession: () => 0, run: () => ({}) },
-      ...{ setAsideDatagram: (i: number) => 2 + i, setAsideSession: () => 0, setAsideOutcome: (i: number) => i * 30 },
-      ...{ datagram: (i: number) => new Uint8Array([128, i]), portOf: (i: number) => 5_000 + i },
+      runs: 1,
+      received: 4,
+      setAside: 2,
+      isFull: false,
+      endedAtMs: 1_050,
+      packetsOut: 9,
+      bytesOut: 900,
+      dropped: 1,
+      bytesFrom: () => 200,
+      runAtMs: () => 1_040,
+      runSession: () => 0,
+      run: () => ({}),
+      setAsideDatagram: (i: number) => 2 + i,
+      setAsideSession: () => 0,
+      setAsideOutcome: (i: number) => i * 30,
+      datagram: (i: number) => new Uint8Array([128, i]),
+      portOf: (i: number) => 5_000 + i,
       addressOf: () => "127.0.0.1",
       wait() {
         if (++waits === 1) return;
@@ -226,7 +243,10 @@ describe("the receive loop", () => {
     const faults: unknown[] = [];
     const engine = await Engine.start(
       {
-        ...{ hostname: "127.0.0.1", port: 0, announce: ["127.0.0.1"], tcp: false },
+        hostname: "127.0.0.1",
+        port: 0,
+        announce: ["127.0.0.1"],
+        tcp: false,
         srtpProfiles: ["AEAD_AES_128_GCM"],
       },
       { emit() {}, onFault: (error) => faults.push(error) },

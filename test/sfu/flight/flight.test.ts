@@ -8,7 +8,11 @@ import { SentPackets, TransportFeedback } from "../../../src/sfu/wire/rtcp/twcc-
 
 const CAMERA = { ssrc: 7, kind: "video", codec: "VP8", clockRate: 90_000, rid: null };
 const packet = (sequenceNumber: number) => ({
-  ...{ ssrc: 7, sequenceNumber: sequenceNumber & 0xffff, timestamp: sequenceNumber * 3_000, length: 900, marker: true },
+  ssrc: 7,
+  sequenceNumber: sequenceNumber & 0xffff,
+  timestamp: sequenceNumber * 3_000,
+  length: 900,
+  marker: true,
 });
 
 test("[17] the recorder keeps the newest packets and forgets the others", () => {
@@ -104,8 +108,12 @@ test("[17] sent packets are listed with their probe after they were acknowledged
 });
 
 const UNKNOWN = {
-  ...{ estimateBps: null, queueMs: null, rttMs: null, uplinkLossPercent: null },
-  ...{ downlinkLossPercent: null, jitterMs: null },
+  estimateBps: null,
+  queueMs: null,
+  rttMs: null,
+  uplinkLossPercent: null,
+  downlinkLossPercent: null,
+  jitterMs: null,
 };
 
 test("[17] an empty dump has no decisions", () => {

@@ -46,11 +46,15 @@ describe("what a process accepts from those that share its port", () => {
       const reached = shared && (await PortSharing.reach(shared, output));
       if (shared && !reached) throw new Error("nobody is there");
       const udp = await UdpPort.bind({
-        ...{ hostname: "127.0.0.1", port: shared?.port ?? 0, reusePort: shared !== null },
+        hostname: "127.0.0.1",
+        port: shared?.port ?? 0,
+        reusePort: shared !== null,
         onDatagram: (data, port, address) => started?.receive(data, port, address),
       });
       const sockets = {
-        ...{ udp, tcp: null, addresses: () => started?.serves ?? [] },
+        udp,
+        tcp: null,
+        addresses: () => started?.serves ?? [],
         deliver(data: Buffer, port: number, address: string) {
           started?.relayed.push(data.toString());
           started?.receive(data, port, address);
@@ -88,7 +92,8 @@ describe("what a process accepts from those that share its port", () => {
   const connect = async ({ links }: SharedPort) => {
     const state = { received: 0, isClosed: false };
     const socket = await Bun.connect({
-      ...{ hostname: "127.0.0.1", port: links[0] ?? 0 },
+      hostname: "127.0.0.1",
+      port: links[0] ?? 0,
       socket: {
         data(_socket, data) {
           state.received += data.length;

@@ -74,7 +74,9 @@ describe("how the kernel divides the datagrams of one port", () => {
     open.push(sharing, reached as PortSharing);
     const newer: string[] = [];
     const socket = await UdpPort.bind({
-      ...{ hostname: "127.0.0.1", port: older.port, reusePort: true },
+      hostname: "127.0.0.1",
+      port: older.port,
+      reusePort: true,
       onBound: (fd) => reached?.steerAtOnce(fd),
       onDatagram: (data) => void newer.push(data.toString()),
     });

@@ -23,7 +23,10 @@ class OneCall {
     const join = async (participantId: string, direction: "sendonly" | "recvonly") => {
       await media.addParticipant({ roomId, participantId, identity: participantId, permissions: ALL });
       return await RtcPeer.create({
-        ...{ node: media, roomId, participantId, hostname: host },
+        node: media,
+        roomId,
+        participantId,
+        hostname: host,
         sections: [{ kind: "video", direction }],
       });
     };
@@ -101,7 +104,14 @@ describe("two processes on the same media ports", () => {
     const hostname = options.hostname ?? "127.0.0.1";
     const announce = hostname === "::" ? [] : [hostname];
     const media = await EmbeddedMedia.start({
-      ...{ workers: 1, log, port: 0, announce, hostname, tcp: true, fanOut: "native", ...options },
+      workers: 1,
+      log,
+      port: 0,
+      announce,
+      hostname,
+      tcp: true,
+      fanOut: "native",
+      ...options,
     });
     cleanup.push(() => media.close());
     return media;

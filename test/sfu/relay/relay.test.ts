@@ -345,7 +345,9 @@ test("a viewer two links away from the publisher gets a backup codec, until ten 
     const subscribed = () =>
       last
         .call("updateSubscriptions", {
-          ...{ roomId: "room", participantId: "legacy", tracks: [{ mid: "0", trackId: "camera" }] },
+          roomId: "room",
+          participantId: "legacy",
+          tracks: [{ mid: "0", trackId: "camera" }],
         })
         .then(
           () => true,

@@ -122,11 +122,15 @@ export function nodeLinks(): RelayLinks<Site> {
     open: ({ linkId, ends: [a, b] }) =>
       Promise.all([
         a.call("openLink", {
-          ...{ linkId, peers: [placeOf(b)], keys: { incoming: back, outgoing: forth } },
+          linkId,
+          peers: [placeOf(b)],
+          keys: { incoming: back, outgoing: forth },
           checks: { local: credentials("a"), remote: credentials("b") },
         }),
         b.call("openLink", {
-          ...{ linkId, peers: [placeOf(a)], keys: { incoming: forth, outgoing: back } },
+          linkId,
+          peers: [placeOf(a)],
+          keys: { incoming: forth, outgoing: back },
           checks: { local: credentials("b"), remote: credentials("a") },
         }),
       ]),
@@ -182,7 +186,10 @@ export async function startChain(path: () => FastPath, roomId: string) {
   await inside.share(roomId, first, middle);
   await between.share(roomId, middle, last);
   return {
-    ...{ first, middle, last, clock },
+    first,
+    middle,
+    last,
+    clock,
     close() {
       for (const one of [first, middle, last]) one.close();
     },

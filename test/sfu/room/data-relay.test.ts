@@ -78,11 +78,13 @@ test("an agent's text for another participant names that and is marked as genera
   const user = { value: { case: "user" as const, value: new UserPacket({ payload: Buffer.from("x") }) } };
 
   expect(written(text, true).toJson()).toEqual({
-    ...{ participantIdentity: "ann", participantSid: "PA_p1" },
+    participantIdentity: "ann",
+    participantSid: "PA_p1",
     streamHeader: { streamId: "s", topic: "t", textHeader: { version: 3, generated: true } },
   });
   expect(written(chat, true).toJson()).toMatchObject({
-    ...{ participantIdentity: "ann", chatMessage: { message: "hello", generated: true } },
+    participantIdentity: "ann",
+    chatMessage: { message: "hello", generated: true },
   });
   for (const [message, isAgent] of [
     [text, false],

@@ -23,7 +23,10 @@ describe("sections for the loudest voices", () => {
     await room.node.addParticipant({ roomId: ROOM, participantId: "ear", identity: "ear", permissions: ALL });
     const peer = await RtcPeer.create({
       node: { negotiate: (request) => room.node.negotiate({ ...request, voices }) },
-      ...{ roomId: ROOM, participantId: "ear", certificate: room.certificate, onRtp },
+      roomId: ROOM,
+      participantId: "ear",
+      certificate: room.certificate,
+      onRtp,
       sections: Array.from({ length: 2 }, () => ({ kind: "audio" as const, direction: "recvonly" as const })),
     });
     await peer.connect([], []);

@@ -69,8 +69,15 @@ export class Stage {
       schedule() {},
     } as unknown as UdpPort;
     this.publication = new Publication({
-      ...{ trackId: "t", clientTrackId: "c", identity: "ann", mid: "0", kind: "video", source: "camera" },
-      ...{ rids, extensions: { ...noExtensions(), dependencyDescriptor: DESCRIPTOR }, udp },
+      trackId: "t",
+      clientTrackId: "c",
+      identity: "ann",
+      mid: "0",
+      kind: "video",
+      source: "camera",
+      rids,
+      extensions: { ...noExtensions(), dependencyDescriptor: DESCRIPTOR },
+      udp,
     });
     this.layer = this.publication.layers[0] as PublishedLayer;
     for (const [n, layer] of this.publication.layers.entries()) {

@@ -1,8 +1,18 @@
 /** SCTP packets written by hand, right or wrong. They have no checksum, because DTLS protects them. */
 
 export const SCTP = {
-  ...{ data: 0, init: 1, initAck: 2, sack: 3, heartbeat: 4, heartbeatAck: 5, abort: 6, error: 9, cookieEcho: 10 },
-  ...{ cookieAck: 11, reconfig: 130, forwardTsn: 192 },
+  data: 0,
+  init: 1,
+  initAck: 2,
+  sack: 3,
+  heartbeat: 4,
+  heartbeatAck: 5,
+  abort: 6,
+  error: 9,
+  cookieEcho: 10,
+  cookieAck: 11,
+  reconfig: 130,
+  forwardTsn: 192,
 };
 export const WHOLE = 3;
 export const FIRST = 2;

@@ -147,7 +147,11 @@ describe("messages", () => {
     const inbound = new SctpInbound(2 ** 32 - 3, (_stream, _protocol, content) => void messages.push(String(content)));
     const add = (tsn: number, sequence: number, content: string, flags = 3) =>
       inbound.add({
-        ...{ flags, tsn: tsn >>> 0, streamId: 0, streamSequence: sequence & 0xffff, protocol: 51 },
+        flags,
+        tsn: tsn >>> 0,
+        streamId: 0,
+        streamSequence: sequence & 0xffff,
+        protocol: 51,
         userData: Buffer.from(content),
       });
     inbound.skip(2 ** 32 - 3, [[0, 32_766]]);
@@ -229,7 +233,10 @@ describe("the work for a chunk does not grow with what waits", () => {
         reads++;
         return i + 1;
       },
-      ...{ flags: i === 0 ? FIRST : i === 999 ? 1 : 0, streamId: 0, streamSequence: 0, protocol: 51 },
+      flags: i === 0 ? FIRST : i === 999 ? 1 : 0,
+      streamId: 0,
+      streamSequence: 0,
+      protocol: 51,
       userData: Buffer.alloc(40),
     }));
     for (const one of chunks.toReversed()) inbound.add(one);

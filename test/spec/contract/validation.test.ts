@@ -6,8 +6,12 @@ import { tenantOf } from "../../harness/tenant.ts";
 import { bodyFor } from "../../security/valid-body.ts";
 
 const server = await rtcServer({
-  ...{ RATE_LIMIT_API_KEYS: 100_000, RATE_LIMIT_TEST_TOKEN: 100_000, RATE_LIMIT_LIVE_STREAMS: 100_000 },
-  ...{ RATE_LIMIT_LIVE_STREAM_HOSTS: 100_000, RATE_LIMIT_VIEWER_TOKENS: 100_000, RATE_LIMIT_TELEMETRY: 100_000 },
+  RATE_LIMIT_API_KEYS: 100_000,
+  RATE_LIMIT_TEST_TOKEN: 100_000,
+  RATE_LIMIT_LIVE_STREAMS: 100_000,
+  RATE_LIMIT_LIVE_STREAM_HOSTS: 100_000,
+  RATE_LIMIT_VIEWER_TOKENS: 100_000,
+  RATE_LIMIT_TELEMETRY: 100_000,
 });
 const tenant = await tenantOf(server, { operator: true });
 afterAll(server.close);

@@ -9,9 +9,17 @@ const folder = join(ROOT, ".cache", `samples-${process.pid}`);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const COMPILER_OPTIONS = {
-  ...{ strict: true, noEmit: true, skipLibCheck: true, allowImportingTsExtensions: true },
-  ...{ target: "esnext", module: "esnext", moduleResolution: "bundler", jsx: "react-jsx", jsxImportSource: "react" },
-  ...{ lib: ["esnext", "dom", "dom.iterable"], types: ["bun"] },
+  strict: true,
+  noEmit: true,
+  skipLibCheck: true,
+  allowImportingTsExtensions: true,
+  target: "esnext",
+  module: "esnext",
+  moduleResolution: "bundler",
+  jsx: "react-jsx",
+  jsxImportSource: "react",
+  lib: ["esnext", "dom", "dom.iterable"],
+  types: ["bun"],
   paths: {
     stoa: ["../../src/cli/start/start-stoa.ts"],
     "stoa/client": ["../../web/sdk/index.ts"],

@@ -18,7 +18,11 @@ const content: fc.Arbitrary<DataPacket> = fc.oneof(
   fc.record({ user: fc.record({ payload: bytes, topic: text }) }),
   fc.record({
     header: fc.record({
-      ...{ streamId: text, timestamp: fc.maxSafeNat(), topic: text, mimeType: text, totalLength: fc.maxSafeNat() },
+      streamId: text,
+      timestamp: fc.maxSafeNat(),
+      topic: text,
+      mimeType: text,
+      totalLength: fc.maxSafeNat(),
       attributes,
       text: fc.constant({}),
     }),

@@ -39,7 +39,12 @@ describe("streams", () => {
     });
     const { reader, from } = await arrives;
     expect({ ...reader, from }).toMatchObject({
-      ...{ from: "ann", kind: "bytes", topic: "f", name: "plan.pdf", mimeType: "application/pdf", size: 3_000_000 },
+      from: "ann",
+      kind: "bytes",
+      topic: "f",
+      name: "plan.pdf",
+      mimeType: "application/pdf",
+      size: 3_000_000,
       attributes: { page: "3" },
     });
     const blob = await reader.blob();

@@ -198,7 +198,10 @@ describe("[encryption] frames", () => {
     const parts = { clear: bytes("0a02beef"), body: random(40), iv: random(12), keyIndex: 7 };
     const split = splitEncryptedFrame("AV1", joinEncryptedFrame("AV1", parts), true);
     expect(split && { ...split, clear: hex(split.clear), body: hex(split.body), iv: hex(split.iv) }).toEqual({
-      ...{ clear: "0a02beef", body: hex(parts.body), iv: hex(parts.iv), keyIndex: 7 },
+      clear: "0a02beef",
+      body: hex(parts.body),
+      iv: hex(parts.iv),
+      keyIndex: 7,
     });
   });
 

@@ -7,7 +7,10 @@ const CONTEXT = { serverUrl: "https://rtc.example.com" };
 /** A media track that remembers whether it is enabled and stopped. */
 function mediaTrack(name: string): MediaStreamTrack {
   const track = {
-    ...{ kind: "audio", label: name, enabled: true, readyState: "live" },
+    kind: "audio",
+    label: name,
+    enabled: true,
+    readyState: "live",
     getSettings: () => ({}),
     stop: () => {
       track.readyState = "ended";

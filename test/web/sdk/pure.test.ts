@@ -47,8 +47,14 @@ describe("timeline", () => {
         "a reaction",
         () =>
           timeline.apply({
-            ...{ type: "reaction.added", seq: 3, conversationId: "conv_1", messageId: "msg_2", userId: "bob" },
-            ...{ emoji: "👋", at: "", reactions: [{ emoji: "👋", count: 1, userIds: ["bob"] }] },
+            type: "reaction.added",
+            seq: 3,
+            conversationId: "conv_1",
+            messageId: "msg_2",
+            userId: "bob",
+            emoji: "👋",
+            at: "",
+            reactions: [{ emoji: "👋", count: 1, userIds: ["bob"] }],
           } as ChatEvent),
       ],
       ["a reset", () => timeline.reset([message(5)])],

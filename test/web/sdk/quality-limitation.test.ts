@@ -2,7 +2,10 @@ import { expect, test } from "bun:test";
 import { type OutboundStats, QualityLimitationReader } from "../../../web/sdk/room/peer/quality-limitation.ts";
 
 const at = (seconds: number, durations: OutboundStats["qualityLimitationDurations"], id = "f"): OutboundStats => ({
-  ...{ id, type: "outbound-rtp", kind: "video", timestamp: seconds * 1_000 },
+  id,
+  type: "outbound-rtp",
+  kind: "video",
+  timestamp: seconds * 1_000,
   qualityLimitationDurations: durations,
 });
 

@@ -22,7 +22,8 @@ function fakeTransport() {
   let offers = 0;
   const unnamed = () => [...sections, ...voices].filter(({ transceiver }) => transceiver.mid === null);
   const transport = {
-    ...{ sections, voices },
+    sections,
+    voices,
     get negotiationNeeded() {
       return unnamed().length > 0;
     },
@@ -81,7 +82,14 @@ function subscribed(kinds: Track["kind"][], failures: StoaError[] = [], sharesVo
   for (const kind of kinds) publish(kind);
   const { transport, offers } = fakeTransport();
   return {
-    ...{ subscriptions, tracks, publish, sent, events, errors, offers, transport },
+    subscriptions,
+    tracks,
+    publish,
+    sent,
+    events,
+    errors,
+    offers,
+    transport,
     /** Resolves with the changes of the next request. */
     async next(): Promise<SubscriptionChange[]> {
       await wake.promise;

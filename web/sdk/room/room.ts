@@ -82,7 +82,13 @@ export class Room extends Emitter<RoomEvents> {
         this.emit("dataDropped", { messages, reason, identity });
     }
     this.#connection = new RoomConnection({
-      ...{ endpoint, token, sdk, tokenProvider, connectionId, onWaiting, onLobby: options.onLobby },
+      endpoint,
+      token,
+      sdk,
+      tokenProvider,
+      connectionId,
+      onWaiting,
+      onLobby: options.onLobby,
       publicKey: encryption?.publicKey,
       // Keys are sent to each participant, so all of them have to be known.
       roster: encryption?.publicKey ? "all" : options.roster,
@@ -99,11 +105,16 @@ export class Room extends Emitter<RoomEvents> {
       tracks: () => this.#roster.tracks(),
       onSubscribed: (track) => this.#subscribed(track),
       sharesVoices: encryption || !autoSubscribe ? false : options.sharedVoices,
-      ...{ onUnsubscribed, onError, encryption },
+      onUnsubscribed,
+      onError,
+      encryption,
     });
     const decryptionOf = (identity: string) => encryption?.keys.decryptionOf(identity) ?? "missing-key";
     this.#roster = new Roster(this, {
-      ...{ autoSubscribe, onChanged: subscriptions.update, onUnsubscribed, decryptionOf },
+      autoSubscribe,
+      onChanged: subscriptions.update,
+      onUnsubscribed,
+      decryptionOf,
       onSelf: (record) => this.#updateSelf(record),
       onKeysMissing: (missingKeysOf) =>
         this.#telemetry.record("participant_connection_quality_changed", { missingKeysOf }),
@@ -120,7 +131,9 @@ export class Room extends Emitter<RoomEvents> {
       onError,
     });
     this.#data = new RoomData({
-      ...{ onError, newId: uuid, encryption: encryption?.data ?? null },
+      onError,
+      newId: uuid,
+      encryption: encryption?.data ?? null,
       present: () => [...this.#roster.participants.keys()],
       sendBySocket: (frame) => this.#connection.request("data.send", frame),
       onMessage: (message) => this.emit("dataReceived", message),
@@ -130,9 +143,13 @@ export class Room extends Emitter<RoomEvents> {
     this.on("participantLeft", ({ identity }) => this.#data.participantLeft(identity));
     encryption?.attach(this, this.#data);
     this.#media = new Media({
-      ...{ connection: this.#connection, subscriptions, localTracks: this.localParticipant.tracks, onError },
+      connection: this.#connection,
+      subscriptions,
+      localTracks: this.localParticipant.tracks,
+      onError,
       relayOnly: options.relayOnly ?? false,
-      ...{ encryption, data: this.#data },
+      encryption,
+      data: this.#data,
       onFlow: (mediaFlows) => {
         this.#mediaFlows = mediaFlows;
         this.#stateChanged(null);

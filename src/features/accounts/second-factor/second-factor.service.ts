@@ -63,7 +63,9 @@ export function secondFactorService(runtime: Runtime, { users, passwords, notify
     await write((unit) => {
       store.expireChallenges(unit, now());
       store.insertChallenge(unit, {
-        ...{ digest: keyring.digest("one-time", challengeText(challenge)), purpose, userId },
+        digest: keyring.digest("one-time", challengeText(challenge)),
+        purpose,
+        userId,
         expiresAt: now() + CHALLENGE_MS,
       });
     });
@@ -109,7 +111,10 @@ export function secondFactorService(runtime: Runtime, { users, passwords, notify
   const notifyOf = (unit: Unit, userId: string, change: FactorChange) => unit.afterCommit(() => notify(userId, change));
 
   const present = ({ id, name, createdAt, lastUsedAt }: PasskeyRow) => ({
-    ...{ id, name, createdAt: iso(createdAt), lastUsedAt: iso(lastUsedAt) },
+    id,
+    name,
+    createdAt: iso(createdAt),
+    lastUsedAt: iso(lastUsedAt),
   });
 
   async function useSignedPasskey(site: Site, row: PasskeyRow, response: unknown, purpose: ChallengePurpose) {

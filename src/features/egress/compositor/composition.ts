@@ -63,7 +63,10 @@ export class Composition {
     this.#canvas = new Canvas(encoding.width, encoding.height);
     this.#labels = new Labels(ffmpeg, showsNames ? font : null, encoding.height);
     this.#input = new RoomInput({
-      ...{ ffmpeg, mixer: this.#mixer, hasAudio: encoding.hasAudio, now },
+      ffmpeg,
+      mixer: this.#mixer,
+      hasAudio: encoding.hasAudio,
+      now,
       negotiate: host.negotiate,
       update: host.update,
       onError: host.failed,

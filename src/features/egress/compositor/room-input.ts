@@ -117,7 +117,10 @@ export class RoomInput {
 
   #subscribed(): SubscribedTrack[] {
     return [...this.#wanted.values()].map(({ track: { trackId, identity, kind }, tile }) => ({
-      ...{ trackId, identity, kind, encrypted: false },
+      trackId,
+      identity,
+      kind,
+      encrypted: false,
       ...(tile && { maxHeight: tile.height }),
     }));
   }

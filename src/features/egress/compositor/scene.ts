@@ -53,7 +53,9 @@ export function tilesOf(
 function candidatesOf(tracks: readonly SceneTrack[]): Candidate[] {
   const visible = tracks.filter(({ kind, muted }) => kind === "video" && !muted);
   const tiles = visible.map(({ identity, name, trackId, source }) => ({
-    ...{ identity, name, trackId },
+    identity,
+    name,
+    trackId,
     isScreen: source === "screenShare",
   }));
   const shown = new Set(tiles.filter(({ isScreen }) => !isScreen).map(({ identity }) => identity));

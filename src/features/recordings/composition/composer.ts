@@ -71,9 +71,22 @@ export function createComposer({ ids, log, write }: Runtime, deps: ComposerDeps)
       await render(job, program, { ...input, ...size, output, workFolder }, progress);
       const bytes = (await folder.bytes(row.id, fileName)) ?? 0;
       const file: RecordingFileRow = {
-        ...{ recordingId: row.id, id: fileId, fileName, identity: "", trackId: "", kind: "video", source: "other" },
-        ...{ codec: "h264", mimeType: "video/mp4", offsetMs: 0, durationMs, bytes, width, height },
-        ...{ location: "disk", serverName: null },
+        recordingId: row.id,
+        id: fileId,
+        fileName,
+        identity: "",
+        trackId: "",
+        kind: "video",
+        source: "other",
+        codec: "h264",
+        mimeType: "video/mp4",
+        offsetMs: 0,
+        durationMs,
+        bytes,
+        width,
+        height,
+        location: "disk",
+        serverName: null,
       };
       const isWanted = await write((unit) => {
         if (job.cancelled || !store.get(row.id)?.composition) return false;

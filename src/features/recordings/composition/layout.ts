@@ -26,8 +26,10 @@ export function stageOf(count: number, width: number, height: number): { stage: 
   const cellWidth = even(Math.min(width / Math.max(1, count), (stripHeight * 16) / 9));
   const left = (width - count * cellWidth) / 2;
   const cells = Array.from({ length: count }, (_, index) => ({
-    ...{ x: evenPosition(left + index * cellWidth), y: stage.height },
-    ...{ width: cellWidth, height: stripHeight },
+    x: evenPosition(left + index * cellWidth),
+    y: stage.height,
+    width: cellWidth,
+    height: stripHeight,
   }));
   return { stage, cells };
 }

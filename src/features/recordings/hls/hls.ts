@@ -185,9 +185,18 @@ export function createHls(
     const keys = new BroadcastKeys(keyring, now, id);
     const channel: Channel = {
       keys,
-      ...{ recordingId: id, roomId, startedAt, unsupportedCodec: null, lacksEncoder: false, ended: false },
-      ...{ video: rendition(id, "video", keys), audio: rendition(id, "audio", keys) },
-      ...{ identity: null, sources: { video: null, audio: null }, heads: new Map(), transcoders: new Map() },
+      recordingId: id,
+      roomId,
+      startedAt,
+      unsupportedCodec: null,
+      lacksEncoder: false,
+      ended: false,
+      video: rendition(id, "video", keys),
+      audio: rendition(id, "audio", keys),
+      identity: null,
+      sources: { video: null, audio: null },
+      heads: new Map(),
+      transcoders: new Map(),
       continues: false,
     };
     channels.set(id, channel);

@@ -180,8 +180,15 @@ export class Rendition {
 
   #begin(atMs: number, isOtherTrack: boolean): StoredSegment {
     const segment: StoredSegment = {
-      ...{ atMs, durationMs: 0, head: this.#heads.length - 1, complete: false, at: this.nextAt() },
-      ...{ discontinuity: isOtherTrack && this.segments.length > 0, parts: [], whole: null, position: this.#position },
+      atMs,
+      durationMs: 0,
+      head: this.#heads.length - 1,
+      complete: false,
+      at: this.nextAt(),
+      discontinuity: isOtherTrack && this.segments.length > 0,
+      parts: [],
+      whole: null,
+      position: this.#position,
       length: 0,
     };
     this.segments.push(segment);

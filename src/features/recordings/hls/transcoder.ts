@@ -66,11 +66,21 @@ export function startTranscoder(program: string, first: RecordedFeed, handlers: 
     pending = { fragments: [], begins: endsSegment };
     const toMs = 1_000 / head.timescale;
     handlers.part({
-      ...{ fileId, identity, trackId, kind: "video", source, codecs: head.codecs, width, height },
+      fileId,
+      identity,
+      trackId,
+      kind: "video",
+      source,
+      codecs: head.codecs,
+      width,
+      height,
       head: headSent ? null : Buffer.from(head.bytes).toString("base64"),
       data: Buffer.concat(fragments.map(({ bytes }) => bytes)).toString("base64"),
-      ...{ atMs: begun.time * toMs, durationMs: (until - begun.time) * toMs },
-      ...{ independent: begun.keyframe, beginsSegment: begins, endsSegment },
+      atMs: begun.time * toMs,
+      durationMs: (until - begun.time) * toMs,
+      independent: begun.keyframe,
+      beginsSegment: begins,
+      endsSegment,
     });
     headSent = true;
   }

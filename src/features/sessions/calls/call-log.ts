@@ -139,8 +139,15 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
 
   function newCall({ projectId, environment, roomId, roomName }: RtcConnectionEvent): LiveCall {
     const call: LiveCall = {
-      ...{ id: ids.uuid(), publicId: ids.publicId("call"), projectId, environment, roomId, roomName },
-      ...{ present: new Set(), replacing: new Set(), recovered: false },
+      id: ids.uuid(),
+      publicId: ids.publicId("call"),
+      projectId,
+      environment,
+      roomId,
+      roomName,
+      present: new Set(),
+      replacing: new Set(),
+      recovered: false,
     };
     live.set(roomId, call);
     return call;
@@ -149,9 +156,19 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
   function insert(unit: Unit, call: LiveCall, at: number): void {
     const { id, publicId, projectId, environment, roomId, roomName } = call;
     store.insert(unit, {
-      ...{ id, publicId, projectId, environment, roomId, roomName },
-      ...{ startedAt: at, lastSeenAt: at, endedAt: null, participantCount: 0, peakParticipants: 0 },
-      ...{ quality: null, cause: null },
+      id,
+      publicId,
+      projectId,
+      environment,
+      roomId,
+      roomName,
+      startedAt: at,
+      lastSeenAt: at,
+      endedAt: null,
+      participantCount: 0,
+      peakParticipants: 0,
+      quality: null,
+      cause: null,
     });
     publish(unit, call, at, { type: "call.started", data: { ...idsOf(call), roomName, startedAt: iso(at) } });
   }
@@ -168,8 +185,16 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
       data: { ...idsOf(call), identity, connectionId, reason, durationMs: at - joinedAt, at: iso(at) },
     });
     bus.publish(unit, "callProgress", {
-      ...{ ...tenantOf(call), roomId: call.roomId, at, type: "left" },
-      ...{ sessionId, identity, joinedAt, connectedAt, reason, connection },
+      ...tenantOf(call),
+      roomId: call.roomId,
+      at,
+      type: "left",
+      sessionId,
+      identity,
+      joinedAt,
+      connectedAt,
+      reason,
+      connection,
     });
   }
 
@@ -183,8 +208,13 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
     publish(unit, call, endedAt, {
       type: "call.ended",
       data: {
-        ...{ ...idsOf(call), roomName: call.roomName, startedAt: iso(startedAt), endedAt: iso(endedAt) },
-        ...{ durationMs: endedAt - startedAt, participantCount, peakParticipants },
+        ...idsOf(call),
+        roomName: call.roomName,
+        startedAt: iso(startedAt),
+        endedAt: iso(endedAt),
+        durationMs: endedAt - startedAt,
+        participantCount,
+        peakParticipants,
       },
     });
     bus.publish(unit, "callProgress", { ...tenantOf(call), roomId: call.roomId, at: endedAt, type: "ended" });

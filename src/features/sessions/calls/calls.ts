@@ -36,9 +36,17 @@ export function createCalls(runtime: Runtime, { cpuOf, minutesIn, isEncrypted, r
     const { publicId, roomId, roomName, startedAt, endedAt, participantCount, peakParticipants, quality, cause } = row;
     const status: CallStatus = endedAt === null ? "LIVE" : "ENDED";
     return {
-      ...{ id: publicId, roomId, roomName, status, startedAt: iso(startedAt), endedAt: iso(endedAt) },
+      id: publicId,
+      roomId,
+      roomName,
+      status,
+      startedAt: iso(startedAt),
+      endedAt: iso(endedAt),
       durationMs: (endedAt ?? now()) - startedAt,
-      ...{ participantCount, peakParticipants, quality, cause },
+      participantCount,
+      peakParticipants,
+      quality,
+      cause,
       encrypted: isEncrypted(roomId),
       recordingIds: recordingsOf(roomId, publicId),
       minutes: minutesIn(roomId, startedAt, endedAt ?? Number.MAX_SAFE_INTEGER),
@@ -48,7 +56,13 @@ export function createCalls(runtime: Runtime, { cpuOf, minutesIn, isEncrypted, r
   function presentParticipant(row: CallParticipantRow) {
     const { sessionId, identity, name, connectionId, joinedAt, leftAt, leaveReason, quality, verdict } = row;
     return {
-      ...{ identity, name, connectionId, joinedAt: iso(joinedAt), leftAt: iso(leftAt), leaveReason, quality },
+      identity,
+      name,
+      connectionId,
+      joinedAt: iso(joinedAt),
+      leftAt: iso(leftAt),
+      leaveReason,
+      quality,
       verdict: verdict === null ? log.liveVerdict(sessionId) : (JSON.parse(verdict) as CallVerdict),
     };
   }

@@ -62,15 +62,16 @@ export function createParticipations({ cpuOf, onVerdictChanged }: ParticipationD
     join(sessionId: string, { connectionId, identity, at }: { connectionId: string; identity: string; at: number }) {
       const newer = new EvidenceCollector();
       participations.set(sessionId, {
-        ...{ connectionId, identity, joinedAt: at, windowStartedAt: at },
-        ...{
-          whole: new EvidenceCollector(),
-          older: newer,
-          newer,
-          liveCause: "none",
-          departure: null,
-          lastExplained: null,
-        },
+        connectionId,
+        identity,
+        joinedAt: at,
+        windowStartedAt: at,
+        whole: new EvidenceCollector(),
+        older: newer,
+        newer,
+        liveCause: "none",
+        departure: null,
+        lastExplained: null,
       });
     },
 

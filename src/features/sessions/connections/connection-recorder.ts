@@ -146,7 +146,10 @@ export function createConnectionRecorder(
     const entry: Entry = {
       row: stored ?? newConnection(ids.uuid(), tenant, key, startedAt),
       dirty: stored === undefined,
-      ...{ eventCount: 0, hasError: false, present: false, sessionId: null },
+      eventCount: 0,
+      hasError: false,
+      present: false,
+      sessionId: null,
     };
     entries.set(entryKey, entry);
     byClient.set(name, entry);
@@ -158,8 +161,15 @@ export function createConnectionRecorder(
     const { projectId, environment } = tenant;
     const connection = entry?.row.id ?? null;
     errors.push({
-      ...{ id: ids.uuid(), projectId, environment, category, code, message: message ?? likelyCause },
-      ...{ connection, roomId, occurredAt: now() },
+      id: ids.uuid(),
+      projectId,
+      environment,
+      category,
+      code,
+      message: message ?? likelyCause,
+      connection,
+      roomId,
+      occurredAt: now(),
     });
     if (connection === null || !entry || entry.sessionId === null) return;
     const { sessionId, row } = entry;

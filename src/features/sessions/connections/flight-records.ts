@@ -69,7 +69,11 @@ export function createFlightRecords(runtime: Runtime, { recorder, find, findNode
   });
 
   const present = ({ id, reason, takenAt: at, bytes }: FlightRecordEntry, { connectionId }: ConnectionRow) => ({
-    ...{ id, connectionId, reason, takenAt: iso(at), bytes },
+    id,
+    connectionId,
+    reason,
+    takenAt: iso(at),
+    bytes,
   });
 
   return {

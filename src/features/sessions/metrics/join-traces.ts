@@ -42,7 +42,10 @@ export function traceJoins({ bus, tracing }: Runtime): void {
 /** The attributes contain rooms and servers, but no identity, because the collector is outside of the installation. */
 function attributesOf({ projectId, environment, roomId, connectionId, serverName }: RtcConnectionEvent) {
   return {
-    ...{ "stoa.project.id": projectId, "stoa.environment": environment, "stoa.room.id": roomId },
-    ...{ "stoa.connection.id": connectionId, "stoa.server": serverName ?? "" },
+    "stoa.project.id": projectId,
+    "stoa.environment": environment,
+    "stoa.room.id": roomId,
+    "stoa.connection.id": connectionId,
+    "stoa.server": serverName ?? "",
   };
 }

@@ -54,7 +54,13 @@ export function createMetrics({ db, now }: Runtime, activity: Pick<Activity, "re
       const first = (Math.floor((end - rangeSeconds * 1000) / step) + 1) * step;
       const points = Array.from({ length: Math.floor((end - first) / step) + 1 }, (_, index) => ({
         at: iso(first + index * step),
-        ...{ rooms: 0, participants: 0, joins: 0, failedJoins: 0, messages: 0, deliveries: 0, failedDeliveries: 0 },
+        rooms: 0,
+        participants: 0,
+        joins: 0,
+        failedJoins: 0,
+        messages: 0,
+        deliveries: 0,
+        failedDeliveries: 0,
       }));
       const pointAt = (at: number) => points[Math.floor((at - first) / step)];
 

@@ -113,8 +113,11 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
     assigned.worker = accepted.worker;
     const startedAt = nanoseconds(now());
     job.state = new JobState({
-      ...{ status: JobStatus.JS_RUNNING, participantIdentity: identity, workerId: accepted.worker.id },
-      ...{ startedAt, updatedAt: startedAt },
+      status: JobStatus.JS_RUNNING,
+      participantIdentity: identity,
+      workerId: accepted.worker.id,
+      startedAt,
+      updatedAt: startedAt,
     });
     accepted.worker.assign(job, token);
     if (job.type === JobType.JT_ROOM) rooms.saveInBackground(roomAgents, dispatch);
@@ -136,7 +139,13 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
       metadata: response.participantMetadata,
       attributes: { ...response.participantAttributes, "lk.agent_name": registration.agentName },
       video: {
-        ...{ room, roomJoin: true, agent: true, canPublish, canSubscribe, canPublishData, hidden },
+        room,
+        roomJoin: true,
+        agent: true,
+        canPublish,
+        canSubscribe,
+        canPublishData,
+        hidden,
         canUpdateOwnMetadata: canUpdateMetadata,
         canPublishSources: canPublishSources.map((source) => TrackSource[source].toLowerCase()),
       },

@@ -51,7 +51,12 @@ export const newDispatch = (
   createdAt: number,
   alone: boolean,
 ): Dispatch => ({
-  ...{ id: `AD_${randomBase62(12)}`, agentName, metadata, attributes, createdAt, alone },
+  id: `AD_${randomBase62(12)}`,
+  agentName,
+  metadata,
+  attributes,
+  createdAt,
+  alone,
   isSaved: false,
   jobs: new Map(),
 });
@@ -77,7 +82,11 @@ export function targetsOf(sessions: Iterable<RtcSession>, type: JobType): (RtcSe
 export function presentDispatch({ id, agentName, metadata, attributes, createdAt, jobs }: Dispatch, room: string) {
   const assigned = [...jobs.values()].filter(({ state }) => state === "running" || state === "ended");
   return new AgentDispatch({
-    ...{ id, agentName, metadata, attributes, room },
+    id,
+    agentName,
+    metadata,
+    attributes,
+    room,
     state: new AgentDispatchState({ createdAt: nanoseconds(createdAt), jobs: assigned.map(({ job }) => job) }),
   });
 }

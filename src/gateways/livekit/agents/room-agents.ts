@@ -166,7 +166,13 @@ function rowOf(roomId: string, dispatch: Dispatch): DispatchRow {
   const job = jobs.get(ROOM_JOB);
   const assigned = job?.state === "running" || job?.state === "ended" ? job : null;
   return {
-    ...{ id, roomId, agentName, metadata, attributes, alone, createdAt },
+    id,
+    roomId,
+    agentName,
+    metadata,
+    attributes,
+    alone,
+    createdAt,
     jobId: assigned?.job.id ?? null,
     agentIdentity: assigned?.job.state?.participantIdentity ?? null,
     jobEnded: assigned?.state === "ended",
@@ -178,7 +184,12 @@ function dispatchOf(row: DispatchRow, { id: roomId, name }: KnownRoom): Dispatch
   const jobs = new Map<string, AssignedJob>();
   if (jobId !== null && agentIdentity !== null) {
     const job = new Job({
-      ...{ id: jobId, dispatchId: id, agentName, metadata, attributes, type: JobType.JT_ROOM },
+      id: jobId,
+      dispatchId: id,
+      agentName,
+      metadata,
+      attributes,
+      type: JobType.JT_ROOM,
       room: { sid: roomSid(roomId), name },
       state: new JobState({
         status: jobEnded ? JobStatus.JS_SUCCESS : JobStatus.JS_RUNNING,

@@ -55,10 +55,14 @@ export function createForwards(runtime: Runtime, { signaling, nodes, callerOf, i
   function tokenOf(source: RtcSession, key: ApiKeyCaller, room: string): LivekitToken {
     const { identity, name, metadata, attributes, kind } = source;
     return {
-      ...{ key, identity, tokenId: null, hash: `forward ${ids.uuid()}` },
+      key,
+      identity,
+      tokenId: null,
+      hash: `forward ${ids.uuid()}`,
       grant: { room, roomJoin: true, canPublish: true, canSubscribe: false, canPublishData: false },
       claims: { name: name ?? "", metadata: metadata ?? "", attributes, kind },
-      ...{ signedAt: now(), expiresAt: now() + SIGNED_TOKEN_MAX_MS },
+      signedAt: now(),
+      expiresAt: now() + SIGNED_TOKEN_MAX_MS,
     };
   }
 
@@ -70,7 +74,10 @@ export function createForwards(runtime: Runtime, { signaling, nodes, callerOf, i
     const tracks = [...source.tracks.values()]
       .filter(({ encryption }) => !encryption)
       .map(({ id: trackId, kind, source: from, name, simulcast }) => ({
-        ...{ trackId, kind, source: from, simulcast },
+        trackId,
+        kind,
+        source: from,
+        simulcast,
         ...(name && { name }),
       }));
     process.send({ type: "tracks", tracks });
@@ -209,7 +216,8 @@ export function createForwards(runtime: Runtime, { signaling, nodes, callerOf, i
       const destination = await enter(source, caller);
       const linkOf = (): SourceLink => ({
         room: new RoomLink(nodes, source.room.id, ids.uuid),
-        ...{ opened: null, mids: new Map() },
+        opened: null,
+        mids: new Map(),
       });
       const links = { low: linkOf(), medium: linkOf(), high: linkOf() };
       try {
@@ -237,7 +245,12 @@ export function createForwards(runtime: Runtime, { signaling, nodes, callerOf, i
         },
       );
       const forward: Forward = {
-        ...{ source, destination, links, process, trackIds: new Map(), wantedLayers: new Map() },
+        source,
+        destination,
+        links,
+        process,
+        trackIds: new Map(),
+        wantedLayers: new Map(),
         profile: profileOf(source),
       };
       running.set(destination.id, forward);

@@ -116,10 +116,14 @@ export function createIngresses(runtime: Runtime, { apiKeys, registry, whip, cal
     if (!key) throw new TokenRefused("the API key of this ingress was revoked");
     const { roomName: room, participantIdentity: identity, participantName, participantMetadata } = settings;
     return {
-      ...{ key, identity, tokenId: null, hash: `${id} ${ids.uuid()}` },
+      key,
+      identity,
+      tokenId: null,
+      hash: `${id} ${ids.uuid()}`,
       grant: { room, roomJoin: true, canPublish: true, canSubscribe: false, canPublishData: false },
       claims: { name: participantName, metadata: participantMetadata, kind: "ingress" },
-      ...{ signedAt: now(), expiresAt: now() + SIGNED_TOKEN_MAX_MS },
+      signedAt: now(),
+      expiresAt: now() + SIGNED_TOKEN_MAX_MS,
     };
   }
 
@@ -168,10 +172,21 @@ export function createIngresses(runtime: Runtime, { apiKeys, registry, whip, cal
     async create(key: ApiKeyCaller, input: IngressInput, url: string, settings: IngressSettings, author: Author) {
       const { projectId, environment, publicId: apiKeyId } = key;
       const row: IngressRow = {
-        ...{ id: ids.publicId("ingress"), projectId, environment, apiKeyId, input, url, settings },
+        id: ids.publicId("ingress"),
+        projectId,
+        environment,
+        apiKeyId,
+        input,
+        url,
+        settings,
         // A URL is fetched at once.
         status: input === "url" ? "BUFFERING" : "INACTIVE",
-        ...{ error: "", roomId: null, createdAt: now(), updatedAt: now(), startedAt: null, endedAt: null },
+        error: "",
+        roomId: null,
+        createdAt: now(),
+        updatedAt: now(),
+        startedAt: null,
+        endedAt: null,
       };
       await write((unit) => {
         store.insert(unit, row);

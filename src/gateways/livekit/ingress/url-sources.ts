@@ -118,8 +118,13 @@ export function createUrlSources(
       running.set(row.id, { process, projectId: row.projectId, url, interrupt });
       const { audio, video } = row.settings;
       process.send({
-        ...{ type: "start", ffmpeg: findFfmpeg() ?? "ffmpeg", url, audio, video },
-        ...{ allowsLoopback: allowsLoopbackIn(row), allowsPrivate: config.INGRESS_ALLOW_PRIVATE },
+        type: "start",
+        ffmpeg: findFfmpeg() ?? "ffmpeg",
+        url,
+        audio,
+        video,
+        allowsLoopback: allowsLoopbackIn(row),
+        allowsPrivate: config.INGRESS_ALLOW_PRIVATE,
       });
     },
 

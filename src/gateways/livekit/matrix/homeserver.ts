@@ -25,7 +25,9 @@ export function createHomeservers(
     const cancelTimeout = timers.after(TIMEOUT_MS, () => controller.abort());
     try {
       const response = await checkedFetch(runtime, url, {
-        ...{ method, allows: allows(serverName), signal: controller.signal },
+        method,
+        allows: allows(serverName),
+        signal: controller.signal,
         headers: { accept: "application/json", ...(method === "POST" && { "content-type": "application/json" }) },
         ...(method === "POST" && { body: "{}" }),
       });

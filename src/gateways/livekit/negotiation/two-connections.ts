@@ -61,7 +61,9 @@ export function twoConnections(deps: NegotiatorDeps): Negotiator {
     isAwaitingAnswer = true;
     offerId += 1;
     const value = new SessionDescription({
-      ...{ type: "offer", sdp: answerToOffer(answer.sdp), id: offerId },
+      type: "offer",
+      sdp: answerToOffer(answer.sdp),
+      id: offerId,
       midToTrackId: midToTrackId(sections),
     });
     send({ case: "offer", value });

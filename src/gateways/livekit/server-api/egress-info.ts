@@ -50,7 +50,9 @@ export const storedRequest = (name: RequestCase, value: { toJson(): unknown }): 
   JSON.stringify({ case: name, value: value.toJson() });
 
 const times = ({ startedAt, endedAt, durationMs }: EgressOutput) => ({
-  ...{ startedAt: nanoseconds(startedAt), endedAt: nanoseconds(endedAt), duration: nanoseconds(durationMs) },
+  startedAt: nanoseconds(startedAt),
+  endedAt: nanoseconds(endedAt),
+  duration: nanoseconds(durationMs),
 });
 
 const fileInfo = (output: EgressOutput) =>
@@ -102,7 +104,9 @@ export function egressInfo(row: EgressRow): EgressInfo {
     error: row.error ?? "",
     errorCode: ERROR_CODES[row.status] ?? 0,
     request: { case: request.case, value } as EgressInfo["request"],
-    ...{ fileResults: files, streamResults: streams, segmentResults: segments },
+    fileResults: files,
+    streamResults: streams,
+    segmentResults: segments,
     result: oldResult(request, files, streams, segments),
   });
 }

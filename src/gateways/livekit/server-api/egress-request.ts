@@ -129,7 +129,10 @@ export function outputsOf(request: LivekitOutputs, { hasVideo }: Kinds): OutputR
   const streams = old?.case === "stream" && streamOutputs.length === 0 ? [old.value] : streamOutputs;
   const outputs: OutputRequest[] = [
     ...files.map(({ fileType, filepath: path, output }) => ({
-      ...{ kind: "file" as const, path, format: formatOf(fileType, path, hasVideo), bucket: bucketOf(output) },
+      kind: "file" as const,
+      path,
+      format: formatOf(fileType, path, hasVideo),
+      bucket: bucketOf(output),
     })),
     ...segments.map(segmentsOf),
     ...streams.flatMap(({ protocol, urls }) => {
@@ -179,7 +182,9 @@ function bucketOf(storage: Storage): Bucket | null {
   if (bucket === "" || accessKey === "" || secret === "")
     throw invalidArgument("s3 needs bucket, accessKey and secret");
   return {
-    ...{ bucket, accessKeyId: accessKey, secretAccessKey: secret },
+    bucket,
+    accessKeyId: accessKey,
+    secretAccessKey: secret,
     endpoint: endpoint === "" ? null : endpoint,
     region: region === "" ? null : region,
     sessionToken: sessionToken === "" ? null : sessionToken,

@@ -77,8 +77,10 @@ export function createEgressService({ now }: Runtime, deps: EgressDeps): Record<
     const encoding = encodingOf(request.options, { hasVideo, hasAudio }, isOpus(outputs) ? "opus" : "aac");
     const at = new Date(now()).toISOString();
     const words = {
-      ...{ room_name: room.name, room_id: roomSid(room.id), utc: at.replaceAll(/\D/g, "") },
-      ...{ time: at.slice(0, 19).replaceAll(":", "") },
+      room_name: room.name,
+      room_id: roomSid(room.id),
+      utc: at.replaceAll(/\D/g, ""),
+      time: at.slice(0, 19).replaceAll(":", ""),
       ...plan.words,
     };
     redact(request);
@@ -88,7 +90,9 @@ export function createEgressService({ now }: Runtime, deps: EgressDeps): Record<
   }
 
   const wordsOf = ({ identity, track }: ReturnType<typeof requireTrack>): PathWords => ({
-    ...{ publisher_identity: identity, track_id: trackSid(track.id), track_type: track.kind },
+    publisher_identity: identity,
+    track_id: trackSid(track.id),
+    track_type: track.kind,
     track_source: track.source,
   });
 
@@ -100,8 +104,11 @@ export function createEgressService({ now }: Runtime, deps: EgressDeps): Record<
       if (audioMixing !== 0) throw notServed("audioMixing");
       if (audioOnly && videoOnly) throw invalidArgument("audioOnly and videoOnly exclude each other");
       return start(call, namedRooms.require(call, request.roomName), request, {
-        ...{ name: "roomComposite", source: { type: "room" }, layout },
-        ...{ hasVideo: !audioOnly, hasAudio: !videoOnly },
+        name: "roomComposite",
+        source: { type: "room" },
+        layout,
+        hasVideo: !audioOnly,
+        hasAudio: !videoOnly,
       });
     }),
 
@@ -112,7 +119,10 @@ export function createEgressService({ now }: Runtime, deps: EgressDeps): Record<
       return start(call, namedRooms.require(call, request.roomName), request, {
         name: "participant",
         source: { type: "participant", identity, screenShare: request.screenShare },
-        ...{ layout: "single-speaker", hasVideo: true, hasAudio: true, words: { publisher_identity: identity } },
+        layout: "single-speaker",
+        hasVideo: true,
+        hasAudio: true,
+        words: { publisher_identity: identity },
       });
     }),
 
@@ -129,7 +139,9 @@ export function createEgressService({ now }: Runtime, deps: EgressDeps): Record<
       return start(call, room, request, {
         name: "trackComposite",
         source: { type: "tracks", trackIds: [video, audio].flatMap((one) => one?.track.id ?? []) },
-        ...{ layout: "single-speaker", hasVideo: video !== null, hasAudio: audio !== null },
+        layout: "single-speaker",
+        hasVideo: video !== null,
+        hasAudio: audio !== null,
         words: wordsOf(first),
       });
     }),
@@ -143,13 +155,22 @@ export function createEgressService({ now }: Runtime, deps: EgressDeps): Record<
       const found = requireTrack(room, request.trackId);
       const { id, kind } = found.track;
       const composed: Composed = {
-        ...{ roomName: request.roomName, options: { case: undefined }, webhooks },
-        ...{ fileOutputs: [asEncoded(output.value)], streamOutputs: [], segmentOutputs: [], imageOutputs: [] },
+        roomName: request.roomName,
+        options: { case: undefined },
+        webhooks,
+        fileOutputs: [asEncoded(output.value)],
+        streamOutputs: [],
+        segmentOutputs: [],
+        imageOutputs: [],
         toJson: () => request.toJson(),
       };
       return start(call, room, composed, {
-        ...{ name: "track", source: { type: "tracks", trackIds: [id] }, layout: "single-speaker" },
-        ...{ hasVideo: kind === "video", hasAudio: kind === "audio", words: wordsOf(found) },
+        name: "track",
+        source: { type: "tracks", trackIds: [id] },
+        layout: "single-speaker",
+        hasVideo: kind === "video",
+        hasAudio: kind === "audio",
+        words: wordsOf(found),
       });
     }),
 

@@ -108,9 +108,12 @@ function stateOf(ingresses: Ingresses, row: IngressRow): IngressState {
   const video = tracks.find(({ kind }) => kind === "video");
   const audio = tracks.find(({ kind }) => kind === "audio");
   return new IngressState({
-    ...{ status: STATUSES[row.status], error: row.error, resourceId: ingresses.resourceId(row.id) },
+    status: STATUSES[row.status],
+    error: row.error,
+    resourceId: ingresses.resourceId(row.id),
     roomId: row.roomId === null ? "" : roomSid(row.roomId),
-    ...{ startedAt: nanoseconds(row.startedAt), endedAt: nanoseconds(row.endedAt) },
+    startedAt: nanoseconds(row.startedAt),
+    endedAt: nanoseconds(row.endedAt),
     updatedAt: nanoseconds(row.updatedAt),
     ...(video && { video: new InputVideoState({ mimeType: trackInfo(video).mimeType }) }),
     ...(audio && { audio: new InputAudioState({ mimeType: "audio/opus", sampleRate: 48_000 }) }),
@@ -124,9 +127,18 @@ export function ingressInfo(ingresses: Ingresses, row: IngressRow, whipUrl: stri
   const { name, roomName, participantIdentity, participantName, participantMetadata, enabled, given } = settings;
   const isWhip = input === "whip";
   return new IngressInfo({
-    ...{ ingressId: row.id, name, roomName, participantIdentity, participantName, participantMetadata, enabled },
-    ...{ inputType: isWhip ? IngressInput.WHIP_INPUT : IngressInput.URL_INPUT, reusable: isWhip },
-    ...{ bypassTranscoding: isWhip, enableTranscoding: !isWhip, state: stateOf(ingresses, row) },
+    ingressId: row.id,
+    name,
+    roomName,
+    participantIdentity,
+    participantName,
+    participantMetadata,
+    enabled,
+    inputType: isWhip ? IngressInput.WHIP_INPUT : IngressInput.URL_INPUT,
+    reusable: isWhip,
+    bypassTranscoding: isWhip,
+    enableTranscoding: !isWhip,
+    state: stateOf(ingresses, row),
     streamKey: isWhip && whipUrl !== null ? ingresses.streamKey(row) : "",
     url: isWhip ? (whipUrl ?? "") : row.url,
     ...(given.audio !== null && { audio: IngressAudioOptions.fromJson(given.audio as never) }),

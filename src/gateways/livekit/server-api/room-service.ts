@@ -217,8 +217,13 @@ export function createRoomService(runtime: Runtime, deps: RoomServiceDeps): Reco
       const { projectId, environment, id: resourceId } = row;
       await write((unit) =>
         bus.publish(unit, "audit", {
-          ...{ ...token.author, action: "participant.forwarded", projectId, environment, resourceId },
-          ...{ metadata: { to: roomId }, at: now() },
+          ...token.author,
+          action: "participant.forwarded",
+          projectId,
+          environment,
+          resourceId,
+          metadata: { to: roomId },
+          at: now(),
         }),
       );
       return new ForwardParticipantResponse();
@@ -251,7 +256,8 @@ export function createRoomService(runtime: Runtime, deps: RoomServiceDeps): Reco
       // None of the recipients is in the room, and an empty list would mean all participants.
       if (to.length === 0 && destinationSids.length > 0) return new SendDataResponse();
       await moderation.sendBytes(ref, data, {
-        ...{ lossy: kind === DataPacket_Kind.LOSSY, nonce },
+        lossy: kind === DataPacket_Kind.LOSSY,
+        nonce,
         ...(topic !== undefined && topic !== "" && { topic }),
         ...(to.length > 0 && { to }),
       });

@@ -212,8 +212,11 @@ const EVENTS: Record<string, (data: Record<string, Json>) => Json> = {
   "call.ringing": ({ ring }) => ({ ring: { ...ring, expiresAt: RING_EXPIRES } }),
   "call.ring_ended": ({ ring }) => ({
     ring: {
-      ...{ ...ring, status: "ANSWERED", members: [{ userId: "grace", status: "ANSWERED" }] },
-      ...{ expiresAt: RING_EXPIRES, endedAt: RING_ANSWERED },
+      ...ring,
+      status: "ANSWERED",
+      members: [{ userId: "grace", status: "ANSWERED" }],
+      expiresAt: RING_EXPIRES,
+      endedAt: RING_ANSWERED,
     },
   }),
   "recording.started": ({ recording }) => ({

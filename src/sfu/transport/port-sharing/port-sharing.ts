@@ -157,7 +157,8 @@ export class PortSharing {
       return { unavailable: `${MAX_SHARERS} other processes use the media port already.` };
     if (!this.#allow(true)) return { unavailable: "This system lets no other process use the media port." };
     this.#links ??= TcpPort.listen({
-      ...{ ...LINK, port: 0 },
+      ...LINK,
+      port: 0,
       onPacket: (data, connection) => this.#receive(parseFrame(data), connection),
       onClosed: (connection) => this.#lost(connection),
     });
@@ -218,7 +219,8 @@ export class PortSharing {
     const { promise, resolve, reject } = Promise.withResolvers<number[]>();
     let order: number[] | null = null;
     const connection = await TcpConnection.connect({
-      ...{ ...LINK, port: link },
+      ...LINK,
+      port: link,
       onPacket: (data, connection) => {
         const frame = parseFrame(data);
         if (order === null) {

@@ -5,7 +5,9 @@ type Argument = { packages: string; url: string; tokens: Record<string, string> 
 /** A script of this folder in Node, and every line that it says. */
 export function startNative(script: `${string}.mjs`, argument: Argument) {
   const child = Bun.spawn(["node", join(import.meta.dir, script), JSON.stringify(argument)], {
-    ...{ stdin: "pipe", stdout: "pipe", stderr: "pipe" },
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "pipe",
   });
   const lines: string[] = [];
   let news = Promise.withResolvers<void>();

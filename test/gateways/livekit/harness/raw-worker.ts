@@ -102,7 +102,9 @@ export class RawWorker {
 
   #answer({ job }: AvailabilityRequest, available: boolean): void {
     const value = new AvailabilityResponse({
-      ...{ jobId: job?.id ?? "", available, participantName: "Helper" },
+      jobId: job?.id ?? "",
+      available,
+      participantName: "Helper",
       participantIdentity: `agent-${job?.id}`,
       participantAttributes: { mood: "calm" },
     });

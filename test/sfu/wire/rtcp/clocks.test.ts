@@ -23,7 +23,11 @@ describe.each(CLOCKS)("a peer up for $uptimeMs ms, drifting by $driftPpm ppm", (
       sent.remember(seconds, fraction, atMs);
       const heldMs = peer.monotonicMs(atMs + 430) - peer.monotonicMs(atMs + 30);
       const block = {
-        ...{ ssrc: 1, fractionLost: 0, cumulativeLost: 0, highestSequence: 0, jitter: 0 },
+        ssrc: 1,
+        fractionLost: 0,
+        cumulativeLost: 0,
+        highestSequence: 0,
+        jitter: 0,
         lastSenderReport: compactNtp(seconds, fraction),
         delaySinceLastSenderReport: msToCompact(heldMs),
       };

@@ -159,7 +159,9 @@ function recordsOf(projectId: string): Promise<Entry[]>[] {
     request(at.calls.get({ query })).then(async (calls) => {
       const ofStreams = await titles;
       return calls.map(({ id, roomName, startedAt }) => ({
-        ...{ kind: "Call", title: `Call in ${ofStreams.get(roomName) ?? roomName}`, hint: date(startedAt) },
+        kind: "Call",
+        title: `Call in ${ofStreams.get(roomName) ?? roomName}`,
+        hint: date(startedAt),
         href: path(`calls/${id}`),
       }));
     }),
@@ -167,7 +169,9 @@ function recordsOf(projectId: string): Promise<Entry[]>[] {
       // The first is the newest connection of each person.
       const people = new Map(connections.toReversed().map((one) => [one.participantIdentity, one.id]));
       return [...people].map(([title, id]) => ({
-        ...{ kind: "Person", title, href: may("people:read") ? personPath(path, title) : path(`connections/${id}`) },
+        kind: "Person",
+        title,
+        href: may("people:read") ? personPath(path, title) : path(`connections/${id}`),
       }));
     }),
   ];
@@ -191,7 +195,9 @@ function lookUps(text: string): Entry[] {
   if (project === null || id === "") return [];
   const path = (page: string) => projectPath(project.id, page);
   const entries = PAGES_OF_IDS.filter(([pattern]) => pattern.test(id)).map(([, kind, page]) => ({
-    ...{ kind, title: id, href: path(`${page}/${id}`) },
+    kind,
+    title: id,
+    href: path(`${page}/${id}`),
   }));
   return entries.length > 0 || !may("people:read")
     ? entries

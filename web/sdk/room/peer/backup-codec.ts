@@ -18,7 +18,14 @@ export async function sendBackup(track: LocalTrack, codecs: readonly BackupCodec
   } else {
     const scale = Math.max(1, (mediaStreamTrack.getSettings().height ?? 720) / MAX_HEIGHT);
     const sent: SentTrack = {
-      ...{ kind, source, codec, mediaStreamTrack, name: undefined, music: false, sender: null, id: null },
+      kind,
+      source,
+      codec,
+      mediaStreamTrack,
+      name: undefined,
+      music: false,
+      sender: null,
+      id: null,
       clientTrackId: uuid(),
       backupOf: id,
       maxBitrate: 500_000,

@@ -30,7 +30,10 @@ export async function openCheckedProxy(
     response.on("close", () => controller.abort());
     const headers = { "accept-encoding": "identity", ...picked(request.headers, FORWARDED) };
     const answer = await checkedFetch({ fetch, lookup }, url, {
-      ...{ method: "GET", allows, headers, signal: controller.signal },
+      method: "GET",
+      allows,
+      headers,
+      signal: controller.signal,
     });
     const fields = picked(Object.fromEntries(answer.headers), RETURNED);
     const location = answer.headers.get("location");
