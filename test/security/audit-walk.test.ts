@@ -132,7 +132,7 @@ describe("every administrative call of LiveKit's server API leaves an entry with
       CreateDispatch: { room, agentName: "helper" },
       StartRoomCompositeEgress: composition,
       StartParticipantEgress: { ...composition, identity },
-      StartTrackCompositeEgress: { ...composition, audioTrackId: trackSid(trackId) },
+      StartTrackCompositeEgress: { ...composition, videoTrackId: trackSid(trackId) },
       StartTrackEgress: { roomName: room, trackId: trackSid(trackId), file: { filepath: crypto.randomUUID() } },
       CreateIngress: encoder,
     };

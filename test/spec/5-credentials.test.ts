@@ -46,10 +46,10 @@ test("[5] a 401 says which credential the route takes, and what is wrong with an
   expect(await says("/v1/projects", { key })).toBe(
     "This route takes the access token of a dashboard session, not an API key.",
   );
-  expect(await says("/v1/rooms", { key: CREDENTIALS.chatToken })).toContain("no whole API key: svk_…");
-  expect(await says("/v1/rooms", { key: key.slice(0, -9) })).toContain("no whole API key");
   const wrong = `${key.slice(0, -1)}${key.endsWith("A") ? "B" : "A"}`;
-  expect(await says("/v1/rooms", { key: wrong })).toBe("The API key is unknown here, or was revoked.");
+  for (const invalid of [CREDENTIALS.chatToken, key.slice(0, -9), wrong]) {
+    expect(await says("/v1/rooms", { key: invalid })).toContain("was revoked, or was not copied whole: svk_…");
+  }
 });
 
 for (const { method, path, takes } of ROUTES) {

@@ -13,6 +13,13 @@ export const ENVIRONMENT_IN_KEY: Record<Environment, "dev" | "prod"> = { DEVELOP
 
 type Verified = { caller: ApiKeyCaller; touchedAt: number };
 
+/** The same error for all invalid keys, so that it tells nothing about the keys that exist. */
+const invalidKey = () =>
+  new ApiError(
+    "SVC_AUTH_ERROR",
+    "The API key is unknown here, was revoked, or was not copied whole: svk_…, as shown when it was created.",
+  );
+
 /**
  * Runs on every request of a backend, so a verified key is cached until the key or its project changes. The cache is a
  * hash table with the whole key as its key: unlike a comparison, the timing of a lookup does not reveal how close a
@@ -33,8 +40,7 @@ export function createApiKeyVerifier(
   function verify(key: string): Verified {
     const [isKey, env = "", publicId = "", secret = ""] = KEY.exec(key) ?? [];
     // Refusing malformed keys before the lookup makes handling a guess four times cheaper.
-    if (isKey === undefined)
-      throw new ApiError("SVC_AUTH_ERROR", "The credential is no whole API key: svk_…, as shown when it was created.");
+    if (isKey === undefined) throw invalidKey();
     const [digest = "", previous] = keyring.acceptedDigests("api-key", secret);
     const row = store.findUsable(publicId);
     const isOfPrevious = row !== undefined && previous !== undefined && sameSecret(previous, row.secretDigest);
@@ -43,7 +49,7 @@ export function createApiKeyVerifier(
       !(isOfPrevious || sameSecret(digest, row.secretDigest)) ||
       ENVIRONMENT_IN_KEY[row.environment] !== env
     ) {
-      throw new ApiError("SVC_AUTH_ERROR", "The API key is unknown here, or was revoked.");
+      throw invalidKey();
     }
     // The key stays valid when STOA_SECRET_PREVIOUS is removed.
     if (isOfPrevious) {
