@@ -51,6 +51,17 @@ export const Permissions = Type.Object({
 });
 export type Permissions = Static<typeof Permissions>;
 
+/** The permissions of a participant whose token states none. */
+export const SUBSCRIBE_ONLY: Permissions = {
+  join: true,
+  subscribe: true,
+  publish: false,
+  publishAudio: false,
+  publishVideo: false,
+  publishData: false,
+  updateMetadata: false,
+};
+
 export const DISPLAY_NAME_MAX_CHARACTERS = 128;
 /** The limit for all attributes of a participant together, as JSON. */
 export const ATTRIBUTES_MAX_BYTES = 16 * 1_024;

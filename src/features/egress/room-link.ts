@@ -1,18 +1,8 @@
 /** The compositor's connection to the room: a participant known to the media node only, so that clients neither see nor count it. */
 import type { MediaNodes } from "../../nodes/media-nodes.ts";
 import type { MediaNode, NegotiateAnswer } from "../../protocol/media-node.ts";
-import type { Permissions } from "../../protocol/room-records.ts";
+import { SUBSCRIBE_ONLY } from "../../protocol/room-records.ts";
 import type { SubscribedSection, SubscriptionChange } from "../../protocol/signaling.ts";
-
-const WATCHES: Permissions = {
-  join: true,
-  subscribe: true,
-  publish: false,
-  publishAudio: false,
-  publishVideo: false,
-  publishData: false,
-  updateMetadata: false,
-};
 
 /** The media ports of this process are also open on loopback, whereas its public address may be unreachable from here. */
 export const onLoopback = (sdp: string): string =>
@@ -38,7 +28,7 @@ export class RoomLink {
       roomId: this.#roomId,
       participantId: this.#participantId,
       identity: `egress ${this.#participantId}`,
-      permissions: WATCHES,
+      permissions: SUBSCRIBE_ONLY,
       unlisted: true,
     });
   }

@@ -4,24 +4,15 @@ import {
   DISPLAY_NAME_MAX_CHARACTERS,
   type Permissions,
   type Profile,
+  SUBSCRIBE_ONLY,
 } from "../../protocol/room-records.ts";
 
 const METADATA_MAX_CHARACTERS = 1024;
 
-const PERMISSION_DEFAULTS: Permissions = {
-  join: true,
-  subscribe: true,
-  publish: false,
-  publishAudio: false,
-  publishVideo: false,
-  publishData: false,
-  updateMetadata: false,
-};
-
 /** Takes the fields that `requested` leaves out from `base`. */
 export function resolvePermissions(
   requested: Partial<Permissions> = {},
-  base: Permissions = PERMISSION_DEFAULTS,
+  base: Permissions = SUBSCRIBE_ONLY,
 ): Permissions {
   const sources = requested.publishSources ?? base.publishSources ?? [];
   const pick = <Name extends keyof Permissions>(name: Name): Permissions[Name] => requested[name] ?? base[name];
