@@ -22,7 +22,7 @@ const ROOT = join(import.meta.dir, "..");
 const ENVIRONMENT = { ...process.env, NO_COLOR: "1", PATH: `${join(ROOT, "bin")}:${process.env.PATH}` };
 /** The duration of each folder in the last run: the longest folders begin first, so that none is left for the end. */
 const DURATIONS = join(ROOT, ".cache/test-durations.json");
-/** Those of a fresh clone. */
+/** Seconds that the folders take, for a clone that has no durations of an earlier run. */
 const FIRST_DURATIONS: Record<string, number> = {
   "gateways/livekit": 375,
   "e2e/sdk": 260,

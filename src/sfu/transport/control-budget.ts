@@ -4,7 +4,7 @@
  * would drop them. Only authentic packets are charged, so that no client can spend the share of another.
  */
 export const REPORTS_SHARE = { msPerSecond: 50, burstMs: 100 };
-/** 1,000 requests a second to other participants, with their answers. 300 took 50 ms of a slow core. */
+/** Enough for 1,000 requests a second to other participants, with their answers: 300 a second took 50 ms on a slow core. */
 export const DATA_SHARE = { msPerSecond: 200, burstMs: 40 };
 /** Reading a packet never takes this long. In a longer step the machine ran other processes, whose time does not count. */
 const MAX_STEP_MS = 5;
