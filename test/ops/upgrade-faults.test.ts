@@ -11,11 +11,13 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   writeSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PROGRAM, stoa } from "../cli/stoa.ts";
+import { type Checkout, checkoutOf } from "../cluster/checkout.ts";
 import { mountSmall } from "./machine.ts";
 import { type Body, keyPath, prepareData, type Served, served } from "./served.ts";
 
@@ -24,10 +26,28 @@ const OPTIONS = ["--media-workers", "1", "--public-ip", "127.0.0.1", "--chat-req
 const SERVES_WITHIN_MS = 60_000;
 const log = join(work, "log");
 
-beforeAll(() => prepareData(join(work, "prepared")));
-afterAll(() => rmSync(work, { recursive: true, force: true }));
+/** More rows than the cache holds, so that a part of them is in the log before the migration is over. */
+const SLOW_MIGRATION = `CREATE TABLE filled (id INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
+INSERT INTO filled (data)
+WITH RECURSIVE counter (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counter WHERE n < ROWS)
+SELECT randomblob(200) FROM counter;
+`;
+const ROWS = 500_000;
+const PARTLY_MIGRATED_BYTES = 8 * 1_024 * 1_024;
+
+let migrating: Checkout;
+beforeAll(async () => {
+  migrating = checkoutOf("0.3.0", { "9999_slow": SLOW_MIGRATION.replace("ROWS", String(ROWS)) });
+  await prepareData(join(work, "prepared"));
+});
+afterAll(() => {
+  migrating.remove();
+  rmSync(work, { recursive: true, force: true });
+});
 
 let dataDir = "";
+/** What the supervisor starts: the program that is installed now. */
+let installed: readonly string[] = PROGRAM;
 let server: Served;
 const started = new Set<number>();
 
@@ -107,6 +127,33 @@ const POINTS: Record<string, Point> = {
   "the older process, which has been replaced": { when: isDone, kill: older },
 };
 
+const isMigrating = () =>
+  (statSync(join(dataDir, "stoa.db-wal"), { throwIfNoEntry: false })?.size ?? 0) > PARTLY_MIGRATED_BYTES;
+/** The migration is complete, and the newer process does not serve yet. */
+const hasMigrated = () => filledRows() === ROWS;
+
+/** `serves` is the version that serves afterwards. The supervisor starts the newer one, which is the one that is installed. */
+const DURING_MIGRATION: Record<string, Point & { serves: "older" | "newer" }> = {
+  "the newer process, which migrates": { when: isMigrating, kill: newer, serves: "older" },
+  "the older process, while the newer one migrates": { when: isMigrating, kill: older, serves: "newer" },
+  "both, while the newer one migrates": { when: isMigrating, kill: both, serves: "newer" },
+  "the newer process, which has just migrated": { when: hasMigrated, kill: newer, serves: "newer" },
+  "the older process, while the newer one has just migrated": { when: hasMigrated, kill: older, serves: "newer" },
+  "both, when the newer one has just migrated": { when: hasMigrated, kill: both, serves: "newer" },
+};
+
+/** The rows that the migration has committed; null before there is a table for them. */
+function filledRows(): number | null {
+  const db = new Database(join(dataDir, "stoa.db"), { readonly: true });
+  try {
+    return db.query<{ count: number }, []>("SELECT count(*) AS count FROM filled").get()?.count ?? null;
+  } catch {
+    return null;
+  } finally {
+    db.close();
+  }
+}
+
 /** The supervisor: starts the server again when nothing answers and its process has ended. */
 async function supervised(port: string): Promise<void> {
   const end = performance.now() + SERVES_WITHIN_MS;
@@ -128,7 +175,7 @@ const newerAnywhere = () =>
     .filter((pid) => pid > 0 && commandOf(pid).includes(dataDir) && commandOf(pid).includes("--take-over"));
 
 async function start(...args: string[]): Promise<void> {
-  const command = ["bash", "-c", `exec "$@" > >(exec tee -p -a ${log}) 2>> ${log}`, "bash", ...PROGRAM];
+  const command = ["bash", "-c", `exec "$@" > >(exec tee -p -a ${log}) 2>> ${log}`, "bash", ...installed];
   server = await served(dataDir, [...OPTIONS, ...args], command);
   started.add(server.child.pid);
 }
@@ -182,32 +229,48 @@ describe("faults during an upgrade", () => {
   afterEach(() => {
     kill(...started, ...newerAnywhere());
     started.clear();
+    installed = PROGRAM;
     rmSync(log, { force: true });
   });
 
+  /** Kills what a point says when it is reached during an upgrade. Afterwards a version serves, with all data. */
+  async function killAt({ when, kill: end }: Point, program: readonly string[]): Promise<void> {
+    dataDir = mkdtempSync(join(work, "data-"));
+    cpSync(join(work, "prepared"), dataDir, { recursive: true });
+    cpSync(keyPath(join(work, "prepared")), keyPath(dataDir));
+    await start();
+    const first = server.child.pid;
+    const { port } = new URL(server.url);
+    const load = await postings();
+    installed = program;
+    const [binary = ""] = program === PROGRAM ? [] : program;
+    const upgrade = stoa(["upgrade", "--data-dir", dataDir, ...(binary === "" ? [] : ["--binary", binary])]);
+    let isOver = false;
+    void upgrade.finally(() => {
+      isOver = true;
+    });
+    while (!when(first) && !isOver) await Bun.sleep(1);
+    expect(when(first)).toBe(true);
+    end(first, newerOf(first));
+    await supervised(port);
+    await upgrade;
+    await supervised(port);
+    await load.more();
+    await load.expectComplete();
+  }
+
   test.each(Object.entries(POINTS))(
     "kill -9 of %s: a version serves, with all data",
-    async (_, { when, kill: end }) => {
-      dataDir = mkdtempSync(join(work, "data-"));
-      cpSync(join(work, "prepared"), dataDir, { recursive: true });
-      cpSync(keyPath(join(work, "prepared")), keyPath(dataDir));
-      await start();
-      const first = server.child.pid;
-      const { port } = new URL(server.url);
-      const load = await postings();
-      const upgrade = stoa(["upgrade", "--data-dir", dataDir]);
-      let isOver = false;
-      void upgrade.finally(() => {
-        isOver = true;
-      });
-      while (!when(first) && !isOver) await Bun.sleep(1);
-      expect(when(first)).toBe(true);
-      end(first, newerOf(first));
-      await supervised(port);
-      await upgrade;
-      await supervised(port);
-      await load.more();
-      await load.expectComplete();
+    (_, point) => killAt(point, PROGRAM),
+    180_000,
+  );
+
+  test.each(Object.entries(DURING_MIGRATION))(
+    "kill -9 of %s: a version serves, with all data",
+    async (_, point) => {
+      await killAt(point, [migrating.program]);
+      // Of a migration that was cut off, nothing is left.
+      expect(filledRows()).toBe(point.serves === "newer" ? ROWS : null);
     },
     180_000,
   );
