@@ -28,7 +28,7 @@ export class ReliableQueue {
   /** Messages that were sent on an earlier channel and perhaps lost with it. */
   #repeated: Delivery[] = [];
   #waiting: Delivery[] = [];
-  /** Parts of data streams, which other messages overtake. */
+  /** Parts of data streams, which other messages overtake on their way to a client that acknowledges. */
   #waitingParts: Delivery[] = [];
   /** Messages that were sent and not yet acknowledged. */
   #unacknowledged: Delivery[] = [];
@@ -64,8 +64,10 @@ export class ReliableQueue {
     this.#unacknowledged = [];
   }
 
+  /** LiveKit's clients, which do not acknowledge, discard a packet whose number is below that of an earlier one of its sender. */
   add(message: DataMessage, sender: DataSender | null): void {
-    (message.isStreamPart ? this.#waitingParts : this.#waiting).push({ message, sender, seq: 0 });
+    const mayBeOvertaken = message.isStreamPart && this.#isOn;
+    (mayBeOvertaken ? this.#waitingParts : this.#waiting).push({ message, sender, seq: 0 });
     this.#bytes += message.size;
   }
 

@@ -589,6 +589,27 @@ describe("data of one participant", () => {
       );
     });
 
+    test("a LiveKit client gets parts of streams and other messages in the order in which they were sent", () => {
+      const sent = Array.from({ length: 20 }, (_, n) =>
+        n % 10 === 9
+          ? packet(n + 1, "x")
+          : packet(n + 1, "", {
+              case: "streamChunk",
+              value: new DataStream_Chunk({ streamId: "s", content: Buffer.alloc(15_000) }),
+            }),
+      );
+      data.expectPackets();
+      for (const one of sent.slice(0, 12)) data.deliver("reliable", fromBen(one));
+      const reliable = channel("_reliable");
+      data.opened(reliable);
+      for (const one of sent.slice(12)) data.deliver("reliable", fromBen(one));
+      while (reliable.sent.length < 20) {
+        reliable.bufferedAmount = 0;
+        reliable.onLow?.();
+      }
+      expect(packetsOf(reliable).map(({ sequence }) => sequence)).toEqual(sent.map((_, n) => n + 1));
+    });
+
     test("messages over the rate limit are acknowledged late instead of dropped, up to a limit", () => {
       const reliable = had(0);
       data.opened(reliable);
