@@ -11,6 +11,7 @@ import {
   type VariableName,
 } from "../kernel/config/index.ts";
 import { OAUTH_FIELDS, oauthNameOfFlag } from "../kernel/config/oauth.ts";
+import { messageOf } from "../kernel/error-message.ts";
 import { CommandFailure } from "./failure.ts";
 
 const FLAGS: ReadonlySet<string> = new Set(["--config", ...VARIABLE_NAMES.map(flagOf)]);
@@ -70,7 +71,7 @@ function readFile(path: string): Readonly<Record<string, unknown>> {
   try {
     return readConfigFile(path);
   } catch (error) {
-    throw new CommandFailure(`cannot read ${path}: ${error instanceof Error ? error.message : String(error)}`, true);
+    throw new CommandFailure(`cannot read ${path}: ${messageOf(error)}`, true);
   }
 }
 

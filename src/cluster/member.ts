@@ -11,6 +11,7 @@ import { isDamage } from "../kernel/db/health.ts";
 import { LogSeal } from "../kernel/db/log-seal.ts";
 import { MigrationRefused, readMigrations } from "../kernel/db/migrate.ts";
 import { postgresLog } from "../kernel/db/postgres-log.ts";
+import { messageOf } from "../kernel/error-message.ts";
 import { createLog } from "../kernel/log.ts";
 import { createMetrics } from "../kernel/metrics.ts";
 import { hostInUrl } from "../kernel/net/addresses.ts";
@@ -274,7 +275,7 @@ export async function startMember(config: Config, options: MemberOptions, start:
       } catch (error) {
         // A running server continues and reports why it waits, because its data may become usable again.
         if (isFatal(error) && !isSettled) return settled.reject(error);
-        problem = error instanceof Error ? error.message : String(error);
+        problem = messageOf(error);
         log.error({ err: error }, "cluster: cannot follow or lead, retrying");
         if (error instanceof ReplicaDiverged || error instanceof LogTruncated || isDamage(error)) {
           await fetchSnapshot(state.leader).catch((err) =>

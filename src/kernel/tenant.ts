@@ -3,6 +3,10 @@ import type { Environment } from "../protocol/enums.ts";
 /** The owner of data: no data of one project or environment is visible in another. */
 export type Tenant = { projectId: string; environment: Environment };
 
+export function sameTenant(one: Tenant, other: Tenant): boolean {
+  return one.projectId === other.projectId && one.environment === other.environment;
+}
+
 /** The key of a tenant in a map. */
 export function tenantKey({ projectId, environment }: Tenant): string {
   return projectId + environment;

@@ -1,7 +1,9 @@
 /** Finds the native library of the packet path: embedded in the binary, or compiled from C in a checkout. */
+
 import { closeSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { assetFolder } from "../kernel/assets.ts";
+import { messageOf } from "../kernel/error-message.ts";
 import { createMemoryFile } from "../kernel/memory-file.ts";
 import { compileNative, nativeFingerprint } from "../sfu/fast-path/compile.ts";
 import { openNativePath } from "../sfu/fast-path/native-path.ts";
@@ -32,7 +34,7 @@ export async function findNativeLibrary(choice: FanOutChoice, log: Log, cache = 
     return library;
   } catch (error) {
     library?.close();
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     if (choice === "native") throw new NativeUnavailable(`MEDIA_FAN_OUT=native is unavailable: ${reason}.`);
     log.info({ reason }, "packet path: native code unavailable, using TypeScript");
     return null;

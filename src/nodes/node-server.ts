@@ -1,4 +1,5 @@
 /** The media node's end of the protocol with its control plane (remote-protocol.ts). */
+import { messageOf } from "../kernel/error-message.ts";
 import type { Log } from "../kernel/log.ts";
 import { createReplayRing, type ReplayRing } from "../kernel/socket/replay-ring.ts";
 import type { Socket } from "../kernel/socket/sockets.ts";
@@ -101,7 +102,7 @@ export function createNodeServer(
     } catch (error) {
       const code = error instanceof MediaError ? error.code : null;
       if (code === null) log.error({ err: error, method }, "control plane: request failed");
-      const message = error instanceof Error ? error.message : String(error);
+      const message = messageOf(error);
       if (requestSession === session) push({ type: "error", id, code, message });
     }
   }

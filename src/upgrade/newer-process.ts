@@ -5,6 +5,7 @@ import { assetFolder } from "../kernel/assets.ts";
 import type { Config } from "../kernel/config/index.ts";
 import { pendingMigrations, readMigrations } from "../kernel/db/migrate.ts";
 import { openDatabase } from "../kernel/db/open.ts";
+import { messageOf } from "../kernel/error-message.ts";
 import type { Log } from "../kernel/log.ts";
 import { databasePath } from "../kernel/runtime.ts";
 import { systemNow } from "../kernel/time/clock.ts";
@@ -39,7 +40,7 @@ export async function takeOver({ config, log, threads, start }: Deps): Promise<R
     if (server.loopback) send({ type: "serving", version: VERSION, loopback: server.loopback });
     return server;
   } catch (error) {
-    send({ type: "refused", reason: error instanceof Error ? error.message : String(error) });
+    send({ type: "refused", reason: messageOf(error) });
     throw error;
   }
 }

@@ -1,4 +1,5 @@
 import { SQL } from "bun";
+import { messageOf } from "../error-message.ts";
 
 /** No response or no connection: it is unknown whether the query ran. */
 export class ConnectionLost extends Error {
@@ -82,8 +83,4 @@ export function isUniqueViolation(error: unknown): boolean {
 
 export function isUndefinedTable(error: unknown): boolean {
   return (error as { errno?: string }).errno === "42P01";
-}
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,9 +1,10 @@
+import { messageOf } from "../error-message.ts";
 import type { Log } from "../log.ts";
 import { createElapsed } from "../time/elapsed.ts";
 import { every, type Timers } from "../time/timers.ts";
 import type { Leadership } from "./commit-log.ts";
 import { acceptsMember, type LogSeal, type MemberRow } from "./log-seal.ts";
-import { messageOf, PostgresConnection } from "./postgres-connection.ts";
+import { PostgresConnection } from "./postgres-connection.ts";
 
 /** The advisory lock; an arbitrary number that no other program uses. */
 const LOCK = "7310594803";

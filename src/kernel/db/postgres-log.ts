@@ -1,4 +1,5 @@
 import { SQL } from "bun";
+import { messageOf } from "../error-message.ts";
 import type { Log } from "../log.ts";
 import { every, type Timers } from "../time/timers.ts";
 import {
@@ -14,13 +15,7 @@ import {
   PositionTaken,
 } from "./commit-log.ts";
 import { acceptsMember, type LogSeal, type MemberRow } from "./log-seal.ts";
-import {
-  ConnectionLost,
-  isUndefinedTable,
-  isUniqueViolation,
-  messageOf,
-  PostgresConnection,
-} from "./postgres-connection.ts";
+import { ConnectionLost, isUndefinedTable, isUniqueViolation, PostgresConnection } from "./postgres-connection.ts";
 import { postgresLeadership } from "./postgres-leadership.ts";
 
 type PostgresLogOptions = {

@@ -1,6 +1,7 @@
 import type { Changes, Database, SQLQueryBindings, Statement } from "bun:sqlite";
 import { type Column, getTableColumns, getTableName } from "drizzle-orm";
-import type { SQLiteTable } from "drizzle-orm/sqlite-core";
+import { type SQLiteTable, text } from "drizzle-orm/sqlite-core";
+import type { Environment } from "../../protocol/enums.ts";
 import type { Unit } from "./writer.ts";
 
 /*
@@ -8,6 +9,12 @@ import type { Unit } from "./writer.ts";
  * is also the source of the row types. A statement is compiled when it is used for the first time, because compiling
  * all of them takes a fifth of a start. Every change has the unit of work as a parameter.
  */
+
+/** The project and environment that own a row. */
+export const tenantColumns = {
+  projectId: text("project_id").notNull(),
+  environment: text("environment").$type<Environment>().notNull(),
+};
 
 export function reading<Row, Values extends SQLQueryBindings[]>(client: Database, sql: string) {
   const statement = compiledOnce<Row>(client, sql);
@@ -77,6 +84,32 @@ export function rowsOf<Table extends SQLiteTable>(client: Database, table: Table
       },
       all: (...values: Values): RowOf<Table>[] => statement.all(...values).map(decode),
     };
+  };
+}
+
+type FilterValue = string | number | boolean | undefined;
+
+/**
+ * Declares one statement for each combination of optional conditions, because SQLite would not use the right index for
+ * a statement that contains them all. `declare` gets the conditions as SQL text that begins with `AND`, or is empty.
+ */
+export function filteredBy<Statement>(declare: (conditions: string) => Statement) {
+  const statements = new Map<string, Statement>();
+  /**
+   * The keys of `filters` are conditions in SQL. A condition without a placeholder applies if its value is true, and one
+   * with a placeholder if its value is defined.
+   */
+  return (filters: Record<string, FilterValue>): { statement: Statement; values: (string | number)[] } => {
+    let conditions = "";
+    const values: (string | number)[] = [];
+    for (const [condition, value] of Object.entries(filters)) {
+      if (value === undefined || value === false) continue;
+      conditions += ` AND ${condition}`;
+      if (value !== true) values.push(value);
+    }
+    const statement = statements.get(conditions) ?? declare(conditions);
+    statements.set(conditions, statement);
+    return { statement, values };
   };
 }
 

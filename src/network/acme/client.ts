@@ -1,6 +1,8 @@
 /** The signed requests to a certificate authority (RFC 8555): nonces, accounts and errors. */
+
 import { createHmac, createPrivateKey, type KeyObject } from "node:crypto";
 import { calculateJwkThumbprint, FlattenedSign, type JWK } from "jose";
+import { messageOf } from "../../kernel/error-message.ts";
 
 type Directory = {
   newNonce: string;
@@ -149,7 +151,7 @@ export class AcmeClient {
     try {
       return await fetch(url, { ...init, ...tls, headers, signal } as RequestInit);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       throw new AcmeError("unreachable", `The authority cannot be reached at ${new URL(url).host}: ${reason}`);
     }
   }

@@ -1,3 +1,4 @@
+import { messageOf } from "../../kernel/error-message.ts";
 import type { Log } from "../../kernel/log.ts";
 
 const CHALLENGE_PATH = "/.well-known/acme-challenge/";
@@ -33,7 +34,7 @@ export function openPort80(options: Port80Options): Port80 {
   try {
     server = Bun.serve({ hostname, port, reusePort, fetch: respond, idleTimeout: 10, maxRequestBodySize: 0 });
   } catch (error) {
-    const problem = error instanceof Error ? error.message : String(error);
+    const problem = messageOf(error);
     log.warn({ port, problem }, "acme: HTTP port unavailable, no redirect and no http-01 challenge");
   }
   return {

@@ -1,5 +1,7 @@
 /** Obtains a certificate and renews it, with growing delays after failures. */
+
 import { X509Certificate } from "node:crypto";
+import { messageOf } from "../../kernel/error-message.ts";
 import type { Certificate } from "../../kernel/http/serving/certificate.ts";
 import type { Log } from "../../kernel/log.ts";
 import type { Now } from "../../kernel/time/clock.ts";
@@ -168,7 +170,7 @@ export class CertificateRenewal {
 
   #putOff(error: unknown): number {
     const { log, now, domain, directory } = this.options;
-    const problem = error instanceof Error ? error.message : String(error);
+    const problem = messageOf(error);
     const retryAfterMs = error instanceof AcmeError ? (error.retryAfterMs ?? 0) : 0;
     const failures = this.#lastAttempt.failures + 1;
     const backOffMs = Math.max(retryAfterMs, Math.min(MAX_BACK_OFF_MS, MINUTE_MS * 2 ** (failures - 1)));

@@ -1,3 +1,4 @@
+import { codeOf, messageOf } from "../../kernel/error-message.ts";
 import { unmappedAddress } from "../../kernel/net/addresses.ts";
 import type { ClientAddress } from "../../protocol/client-table.ts";
 import type { TurnServer } from "../turn/server.ts";
@@ -17,8 +18,8 @@ export class TurnPortRefused extends Error {
     cause: unknown,
     readonly port: number,
   ) {
-    super(cause instanceof Error ? cause.message : String(cause), { cause });
-    this.code = cause instanceof Error && "code" in cause ? String(cause.code) : null;
+    super(messageOf(cause), { cause });
+    this.code = codeOf(cause);
   }
 }
 

@@ -1,4 +1,5 @@
 /** Entry point of the TLS thread. */
+import { codeOf, messageOf } from "../../kernel/error-message.ts";
 import { createRangeCheck, rateLimitKey } from "../../kernel/net/addresses.ts";
 import { createUnsentBound } from "../../kernel/net/socket-options.ts";
 import { createIdleCollector } from "../../kernel/scheduling/idle.ts";
@@ -110,10 +111,6 @@ async function start(settings: TlsThreadSettings, reportFault: (error: unknown) 
   };
 }
 
-function codeOf(error: unknown): string | null {
-  return error instanceof Error && "code" in error ? String(error.code) : null;
-}
-
 function serve(): void {
   let running: Running | null = null;
   const post = (message: FromTlsThread) => self.postMessage(message);
@@ -130,7 +127,7 @@ function serve(): void {
       });
       post({ type: "started", port: running.listener.port, turnPort: running.turnPort });
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
+      const message = messageOf(error);
       const isTurnPort = error instanceof TurnPortRefused;
       const port = isTurnPort ? error.port : settings.port;
       post({ type: "refused", message, code: codeOf(error), port, isTurnPort });

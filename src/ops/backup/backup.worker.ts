@@ -1,5 +1,7 @@
 /** Entry point of the thread that makes scheduled backups and checks the database, because both block their thread. */
+
 import { sqliteCode } from "../../kernel/db/health.ts";
+import { messageOf } from "../../kernel/error-message.ts";
 import { checkDatabase } from "./check-database.ts";
 import { type BackupOptions, type BackupReport, copyDatabase, makeBackup } from "./make-backup.ts";
 
@@ -24,7 +26,7 @@ self.onmessage = async ({ data }: MessageEvent<BackupRequest>) => {
     const report = "check" in data ? null : await work(data);
     self.postMessage({ report, damage } satisfies BackupResponse);
   } catch (error) {
-    const problem = error instanceof Error ? error.message : String(error);
+    const problem = messageOf(error);
     self.postMessage({ problem, code: sqliteCode(error) } satisfies BackupResponse);
   }
 };

@@ -56,9 +56,5 @@ export const pass = (name: CheckName, detail: string): Check => ({ name, status:
 export const warn: Problem = (name, detail, remedy) => ({ name, status: "warn", detail, remedy });
 export const fail: Problem = (name, detail, remedy) => ({ name, status: "fail", detail, remedy });
 
-export function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
 /** The maximum wait for any response from the network. */
 export const TIMEOUT_MS = 5_000;

@@ -1,8 +1,9 @@
 import type { Config } from "../../kernel/config/index.ts";
 import { createKeyring } from "../../kernel/crypto/secrets.ts";
 import { PostgresConnection } from "../../kernel/db/postgres-connection.ts";
+import { messageOf } from "../../kernel/error-message.ts";
 import { VERSION } from "../../kernel/version.ts";
-import { type Check, type CheckContext, fail, pass, reasonOf, TIMEOUT_MS, warn } from "./check.ts";
+import { type Check, type CheckContext, fail, pass, TIMEOUT_MS, warn } from "./check.ts";
 
 const NAME = "commit-log";
 /** Tokens and records carry the times of the leader, so clocks must not differ by more than this. */
@@ -37,7 +38,7 @@ export async function checkCommitLog({ config }: CheckContext): Promise<Check[]>
     return problems.length > 0 ? problems : [pass(NAME, "it answers, and the servers fit together")];
   } catch (error) {
     return [
-      fail(NAME, reasonOf(error), "Check COMMIT_LOG_URL, the firewall between here and there, and the password."),
+      fail(NAME, messageOf(error), "Check COMMIT_LOG_URL, the firewall between here and there, and the password."),
     ];
   } finally {
     connection.close();
@@ -100,6 +101,6 @@ async function unreachable(leader: string): Promise<string | null> {
     const response = await fetch(`${leader}/healthz`, { signal: AbortSignal.timeout(TIMEOUT_MS), keepalive: false });
     return response.ok ? null : `it answers ${response.status}`;
   } catch (error) {
-    return reasonOf(error);
+    return messageOf(error);
   }
 }

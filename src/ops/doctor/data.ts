@@ -3,8 +3,9 @@ import { dirname, join, resolve } from "node:path";
 import { assetFolder } from "../../kernel/assets.ts";
 import { pendingMigrations, readMigrations } from "../../kernel/db/migrate.ts";
 import { openDatabase } from "../../kernel/db/open.ts";
+import { messageOf } from "../../kernel/error-message.ts";
 import { backupTime } from "../backup/schedule.ts";
-import { type Check, type CheckContext, type CheckGroup, fail, pass, reasonOf, warn } from "./check.ts";
+import { type Check, type CheckContext, type CheckGroup, fail, pass, warn } from "./check.ts";
 
 const HOUR_MS = 3_600_000;
 const MIN_FREE_BYTES = 512 * 1024 * 1024;
@@ -31,7 +32,7 @@ function dataDirectory({ config: { DATA_DIR } }: CheckContext): Check {
     writeFileSync(probe, "", { flush: true });
     rmSync(probe);
   } catch (error) {
-    return fail(name, reasonOf(error), `Make ${DATA_DIR} writable for the user that runs Stoa, or set DATA_DIR.`);
+    return fail(name, messageOf(error), `Make ${DATA_DIR} writable for the user that runs Stoa, or set DATA_DIR.`);
   }
   const kind = process.platform === "linux" ? REMOTE.get(Number(statfsSync(DATA_DIR).type)) : undefined;
   if (kind === undefined) return pass(name, `${resolve(DATA_DIR)} is writable`);
@@ -56,7 +57,7 @@ function database({ config: { DATA_DIR } }: CheckContext): Check {
       db.$client.close();
     }
   } catch (error) {
-    return fail(name, reasonOf(error), "Use the version that wrote it, or restore a backup with `stoa restore`.");
+    return fail(name, messageOf(error), "Use the version that wrote it, or restore a backup with `stoa restore`.");
   }
 }
 

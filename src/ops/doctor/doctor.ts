@@ -1,7 +1,8 @@
 import type { Config } from "../../kernel/config/index.ts";
 import { runningServer } from "../../kernel/data-directory/data-lock.ts";
+import { messageOf } from "../../kernel/error-message.ts";
 import { checkAddresses } from "./addresses.ts";
-import { type Check, type CheckContext, type CheckGroup, fail, reasonOf } from "./check.ts";
+import { type Check, type CheckContext, type CheckGroup, fail } from "./check.ts";
 import { checkCommitLog } from "./commit-log.ts";
 import { checkData } from "./data.ts";
 import { checkDomain } from "./domain.ts";
@@ -34,7 +35,7 @@ export async function runChecks(config: Config, now: number): Promise<Check[]> {
     try {
       checks.push(...(await group(context)));
     } catch (error) {
-      const detail = `${group.name}: ${reasonOf(error)}`;
+      const detail = `${group.name}: ${messageOf(error)}`;
       checks.push(fail("doctor", detail, "The check itself failed; please report it."));
     }
   }

@@ -1,3 +1,4 @@
+import { messageOf } from "../../kernel/error-message.ts";
 import { createLog } from "../../kernel/log.ts";
 import { domainProblem } from "../../network/tls/domain-check.ts";
 import { mediaAddresses } from "../../nodes/media-addresses.ts";
@@ -7,7 +8,6 @@ import {
   type CheckGroup,
   fail,
   pass,
-  reasonOf,
   TIMEOUT_MS,
   warn,
   withoutServer,
@@ -40,6 +40,6 @@ async function port80(context: CheckContext): Promise<Check> {
       ? pass(name, `${url} leads to ${response.headers.get("location")}`)
       : warn(name, `${url} answers ${response.status}: another server has the port`, remedy);
   } catch (error) {
-    return warn(name, `port ${HTTP_PORT} of ${DOMAIN}: ${reasonOf(error)}`, remedy);
+    return warn(name, `port ${HTTP_PORT} of ${DOMAIN}: ${messageOf(error)}`, remedy);
   }
 }

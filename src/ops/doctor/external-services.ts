@@ -2,8 +2,9 @@ import { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { createMailer } from "../../features/accounts/mailer.ts";
+import { messageOf } from "../../kernel/error-message.ts";
 import { createLog } from "../../kernel/log.ts";
-import { type Check, type CheckContext, type CheckGroup, fail, pass, reasonOf, TIMEOUT_MS, warn } from "./check.ts";
+import { type Check, type CheckContext, type CheckGroup, fail, pass, TIMEOUT_MS, warn } from "./check.ts";
 
 const MAX_ENDPOINTS = 10;
 const GITHUB = "https://github.com";
@@ -25,7 +26,7 @@ async function mail({ config }: CheckContext): Promise<Check> {
     await Promise.race([mailer.check(), late]);
     return pass(name, "the mail server accepts the sign-in");
   } catch (error) {
-    return fail(name, reasonOf(error), "Compare SMTP_URL with what the mail server expects.");
+    return fail(name, messageOf(error), "Compare SMTP_URL with what the mail server expects.");
   }
 }
 
@@ -42,7 +43,7 @@ async function signIn({ config }: CheckContext): Promise<Check[]> {
         if (found.issuer === issuer) return pass("sign-in", `${provider} is found at ${issuer}`);
         return fail("sign-in", `${provider}: ${issuer} calls itself ${found.issuer}`, remedy);
       } catch (error) {
-        return fail("sign-in", `${provider}: ${reasonOf(error)}`, remedy);
+        return fail("sign-in", `${provider}: ${messageOf(error)}`, remedy);
       }
     }),
   );
@@ -59,7 +60,7 @@ async function webhooks({ config }: CheckContext): Promise<Check[]> {
         return pass("webhooks", `${origin} is reached`);
       } catch (error) {
         const remedy = "Let this machine reach it, or disable the webhook; deliveries wait meanwhile.";
-        return warn("webhooks", `${origin}: ${reasonOf(error)}`, remedy);
+        return warn("webhooks", `${origin}: ${messageOf(error)}`, remedy);
       }
     }),
   );

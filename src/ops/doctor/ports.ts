@@ -1,5 +1,6 @@
 import type { Config } from "../../kernel/config/index.ts";
-import { type Check, type CheckContext, type CheckGroup, fail, pass, reasonOf, TIMEOUT_MS, warn } from "./check.ts";
+import { messageOf } from "../../kernel/error-message.ts";
+import { type Check, type CheckContext, type CheckGroup, fail, pass, TIMEOUT_MS, warn } from "./check.ts";
 
 const NOT_READY = "See «The server is not ready» in `stoa manual troubleshooting`.";
 
@@ -11,7 +12,7 @@ async function httpPort({ config: { HOST, PORT }, running, standby }: CheckConte
     const response = await fetch(`${loopbackOf(running.url)}/readyz`, {
       tls: { rejectUnauthorized: false },
       signal: AbortSignal.timeout(TIMEOUT_MS),
-    }).catch(reasonOf);
+    }).catch(messageOf);
     if (typeof response === "string") return fail(name, `the server does not answer: ${response}`, "Look at its log.");
     if (response.ok) return pass(name, `the running server answers at ${running.url}`);
     const { reasons } = (await response.json()) as { reasons: Record<string, string> };
@@ -24,14 +25,14 @@ async function httpPort({ config: { HOST, PORT }, running, standby }: CheckConte
     return pass(name, `${HOST}:${PORT} is free`);
   } catch (error) {
     const remedy = PORT < 1024 ? "Choose another PORT, or give CAP_NET_BIND_SERVICE." : "Choose another PORT or HOST.";
-    return fail(name, `${HOST}:${PORT} cannot be used: ${reasonOf(error)}`, remedy);
+    return fail(name, `${HOST}:${PORT} cannot be used: ${messageOf(error)}`, remedy);
   }
 }
 
 /** A standby is never ready: it responds with the leader or with the state that it waits for. */
 async function standbyPort(name: "http-port", url: string): Promise<Check> {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
-  const response = await fetch(`${loopbackOf(url)}/readyz`, { signal }).catch(reasonOf);
+  const response = await fetch(`${loopbackOf(url)}/readyz`, { signal }).catch(messageOf);
   if (typeof response === "string") return fail(name, `the standby does not answer: ${response}`, "Look at its log.");
   const { leader, reasons } = (await response.json()) as { leader: string | null; reasons: Record<string, string> };
   return leader !== null && reasons.standby === `${leader} leads`
@@ -49,7 +50,7 @@ async function mediaPorts({ config, running }: CheckContext): Promise<Check> {
       socket.close();
       Bun.listen({ hostname: "0.0.0.0", port, socket: { data: () => {} } }).stop(true);
     } catch (error) {
-      return fail(name, `${port} cannot be used: ${reasonOf(error)}`, "Choose another MEDIA_UDP_PORT.");
+      return fail(name, `${port} cannot be used: ${messageOf(error)}`, "Choose another MEDIA_UDP_PORT.");
     }
   }
   return pass(name, `${ports.join(", ")} are free, udp and tcp`);

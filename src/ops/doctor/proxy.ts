@@ -1,5 +1,6 @@
+import { messageOf } from "../../kernel/error-message.ts";
 import { ARRIVAL_PATH, type Arrival } from "../../kernel/http/serving/arrival.ts";
-import { type Check, type CheckContext, type CheckGroup, fail, pass, reasonOf, TIMEOUT_MS, warn } from "./check.ts";
+import { type Check, type CheckContext, type CheckGroup, fail, pass, TIMEOUT_MS, warn } from "./check.ts";
 
 const NAME = "proxy-headers";
 const SHARED_LIMITS = "all clients look like one, and share its limits";
@@ -22,7 +23,7 @@ export const checkProxyHeaders: CheckGroup = async (context) => {
     return [byArrival(context, (await response.json()) as Arrival)];
   } catch (error) {
     const remedy = "PUBLIC_URL must lead to this server, also from this machine.";
-    return [warn(NAME, `${config.PUBLIC_URL} is not reachable: ${reasonOf(error)}`, remedy)];
+    return [warn(NAME, `${config.PUBLIC_URL} is not reachable: ${messageOf(error)}`, remedy)];
   }
 };
 

@@ -2,9 +2,10 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { createIceServers, ownTurnUrls } from "../../features/rooms/ice-servers.ts";
 import { createKeyring, secretFromFile } from "../../kernel/crypto/secrets.ts";
+import { messageOf } from "../../kernel/error-message.ts";
 import type { Address } from "../../network/turn/address.ts";
 import { type TurnClient, TurnRefused } from "../../network/turn/client.ts";
-import { type Check, type CheckContext, type CheckGroup, fail, pass, reasonOf, warn, withoutServer } from "./check.ts";
+import { type Check, type CheckContext, type CheckGroup, fail, pass, warn, withoutServer } from "./check.ts";
 import { createStunProbe } from "./probe.ts";
 import { allocateRelay, turnTarget, withTurn } from "./turn-client.ts";
 
@@ -55,7 +56,7 @@ async function checkAllocation({ url, username, credential }: Relay): Promise<Ch
     return pass("turn", `${url} gives a relay: ${await allocateRelay(turnTarget(url), username, credential)}`);
   } catch (error) {
     const remedy = "Compare TURN_SECRET with static-auth-secret, and let the TURN server's ports in.";
-    return fail("turn", `${url}: ${reasonOf(error)}`, remedy);
+    return fail("turn", `${url}: ${messageOf(error)}`, remedy);
   }
 }
 
@@ -74,7 +75,7 @@ async function checkRelayPath(context: CheckContext, { url, username, credential
     });
     return pass("turn", `${url} relays to media port ${running.mediaPorts.join(", ")}`);
   } catch (error) {
-    return fail("turn", `${url}: ${reasonOf(error)}`, remedy);
+    return fail("turn", `${url}: ${messageOf(error)}`, remedy);
   }
 }
 
@@ -112,7 +113,7 @@ async function checkClosed(context: CheckContext, { url, username, credential }:
       return fail("turn-closed", `${url}: ${error.message}`, "Set TURN to off, and report it.");
     // If the relay cannot be reached, for example because its name does not resolve, nothing is known about its
     // openness.
-    return warn("turn-closed", `not checked, ${url}: ${reasonOf(error)}`, "See the check `turn` first.");
+    return warn("turn-closed", `not checked, ${url}: ${messageOf(error)}`, "See the check `turn` first.");
   }
 }
 

@@ -1,5 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import { NO_TOKEN } from "../../gateways/livekit/refusals.ts";
+import { messageOf } from "../../kernel/error-message.ts";
 import { certificateDoubt, certificateFiles, readCertificate } from "../../kernel/http/serving/certificate.ts";
 import { AcmeStore } from "../../network/acme/store.ts";
 import { LETS_ENCRYPT } from "../../network/tls/certificates.ts";
@@ -9,7 +10,6 @@ import {
   type CheckGroup,
   fail,
   pass,
-  reasonOf,
   TIMEOUT_MS,
   warn,
   withoutServer,
@@ -42,7 +42,7 @@ function certificate(context: CheckContext): Check {
     if (doubt !== null) return fail(name, doubt, remedy);
     return days < RENEW_DAYS ? warn(name, detail, remedy) : pass(name, detail);
   } catch (error) {
-    return fail(name, reasonOf(error), "Set TLS_CERT and TLS_KEY to a chain and its key, both PEM.");
+    return fail(name, messageOf(error), "Set TLS_CERT and TLS_KEY to a chain and its key, both PEM.");
   }
 }
 
@@ -80,7 +80,7 @@ async function checkLivekitClients(context: CheckContext): Promise<Check> {
   } as const;
   const found = await fetch(url, options).then(
     async (answer) => `${answer.status} ${(await answer.text()).slice(0, 60)}`,
-    reasonOf,
+    messageOf,
   );
   if (found.includes(NO_TOKEN)) return pass(name, `${base} lets LiveKit's clients in`);
   return warn(

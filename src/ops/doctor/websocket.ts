@@ -1,6 +1,7 @@
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
-import { type Check, type CheckContext, fail, pass, reasonOf, TIMEOUT_MS, withoutServer } from "./check.ts";
+import { messageOf } from "../../kernel/error-message.ts";
+import { type Check, type CheckContext, fail, pass, TIMEOUT_MS, withoutServer } from "./check.ts";
 import { loopbackOf } from "./ports.ts";
 
 type Cause = { detail: string; remedy: string };
@@ -100,5 +101,5 @@ async function statusOf(base: URL, rejectUnauthorized: boolean): Promise<number 
 
 function codeOf(error: unknown): string {
   const { code } = error as { code?: unknown };
-  return typeof code === "string" ? code : reasonOf(error);
+  return typeof code === "string" ? code : messageOf(error);
 }

@@ -1,4 +1,5 @@
 import { rm } from "node:fs/promises";
+import { messageOf } from "../../../kernel/error-message.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { ApiError } from "../../../protocol/errors.ts";
 import type { CompositionState } from "../../../protocol/recordings.ts";
@@ -222,7 +223,7 @@ export function createComposer({ ids, log, write }: Runtime, deps: ComposerDeps)
 
 /** The error as one line for the record, without paths of this server. */
 function reasonOf(error: unknown, directory: string): string {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   const lines = message
     .replaceAll(`${directory}/`, "")
     // ffmpeg adds memory addresses to the names of its components.

@@ -1,6 +1,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import type { Config } from "../../config/index.ts";
+import { messageOf } from "../../error-message.ts";
 import type { Log } from "../../log.ts";
 import { every, type Timers } from "../../time/timers.ts";
 
@@ -81,7 +82,7 @@ export function watchCertificate(
       lastProblem = "";
       log.info({ certificate: files.cert }, "tls: certificate renewed");
     } catch (error) {
-      const problem = error instanceof Error ? error.message : String(error);
+      const problem = messageOf(error);
       if (problem !== lastProblem) log.warn({ problem }, "tls: new certificate is invalid, keeping the old one");
       lastProblem = problem;
     }
