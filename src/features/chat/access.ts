@@ -1,5 +1,5 @@
 import type { ApiKeyCaller, ChatTokenCaller } from "../../kernel/http/callers.ts";
-import type { Tenant } from "../../kernel/tenant.ts";
+import { sameTenant } from "../../kernel/tenant.ts";
 import type { ChatMemberRole } from "../../protocol/chat-records.ts";
 import type { ChatScope } from "../../protocol/enums.ts";
 import { ApiError, type ErrorCode, invalid } from "../../protocol/errors.ts";
@@ -47,7 +47,7 @@ export function accessRules({ conversations, members, messages }: ChatStores) {
     scope: ChatScope,
     missing: ErrorCode,
   ): Access {
-    if (!conversation || !inTenant(caller, conversation)) throw new ApiError(missing);
+    if (!conversation || !sameTenant(caller, conversation)) throw new ApiError(missing);
     if (caller.kind === "apiKey") return serverAccess(conversation);
 
     const member = membership(caller, conversation);
@@ -71,7 +71,7 @@ export function accessRules({ conversations, members, messages }: ChatStores) {
     /** Whether the server may send a frame, a ring or a Web Push about the conversation to the holder. */
     mayRead(holder: TokenHolder, conversationId: string): boolean {
       const conversation = conversations.find(conversationId);
-      if (!conversation || !inTenant(holder, conversation)) return false;
+      if (!conversation || !sameTenant(holder, conversation)) return false;
       const member = membership(holder, conversation);
       return member?.status === "ACTIVE" && scopesOf(holder, member).includes("chat:read");
     },
@@ -105,10 +105,6 @@ export function accessRules({ conversations, members, messages }: ChatStores) {
 function requireTokenScope(caller: ChatCaller, scope: ChatScope): void {
   if (caller.kind === "apiKey" || caller.scopes.includes(scope)) return;
   throw new ApiError("SVC_PERMISSION_DENIED", `This needs ${scope}.`);
-}
-
-function inTenant(caller: Tenant, conversation: ConversationRow): boolean {
-  return conversation.projectId === caller.projectId && conversation.environment === caller.environment;
 }
 
 function scopesOf(holder: TokenHolder, member: MemberRow): ChatScope[] {

@@ -44,10 +44,10 @@ export const chatDashboardRoutes = ({ guards }: Http, { now }: Runtime, chat: Ch
     .use(guards.member)
     .get(
       "/overview",
-      ({ projectId, environment }) => ({
-        ...conversations.totals({ projectId, environment }, now()),
-        connections: connections.count(projectId, environment),
-        ...conversations.attachmentTotals({ projectId, environment }),
+      (context) => ({
+        ...conversations.totals(context, now()),
+        connections: connections.count(context),
+        ...conversations.attachmentTotals(context),
       }),
       {
         ...documented("Chat activity in numbers", ["SVC_PROJECT_NOT_FOUND"]),

@@ -2,6 +2,7 @@ import { CHANGES_PER_UNIT, changeEach, pages, untilNoneLeft } from "../../kernel
 import { removeStoredResponses } from "../../kernel/http/idempotency.ts";
 import { ERASED, type PersonalData, type PersonalFile, presentRow, type User } from "../../kernel/personal-data.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import { sameTenant } from "../../kernel/tenant.ts";
 import { iso } from "../../kernel/time/clock.ts";
 import type { AttachmentRow } from "./attachments/attachment.table.ts";
 import type { Attachments } from "./attachments/attachments.ts";
@@ -208,11 +209,8 @@ export function chatPersonalData(runtime: Runtime, chat: ChatService, attachment
       store.anonymizeTokens(unit, user, now());
     },
 
-    isConnected: ({ projectId, environment, userId }) =>
-      [...chat.sockets.hub.sockets].some(
-        ({ caller }) =>
-          caller.userId === userId && caller.projectId === projectId && caller.environment === environment,
-      ),
+    isConnected: (user) =>
+      [...chat.sockets.hub.sockets].some(({ caller }) => caller.userId === user.userId && sameTenant(caller, user)),
 
     async erase(user) {
       const { userId } = user;

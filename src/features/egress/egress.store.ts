@@ -1,6 +1,6 @@
 import type { Db } from "../../kernel/db/open.ts";
 import { changing, inserter, rowsOf, updater } from "../../kernel/db/statements.ts";
-import type { Tenant } from "../../kernel/tenant.ts";
+import { sameTenant, type Tenant } from "../../kernel/tenant.ts";
 import { egresses } from "./egress.table.ts";
 
 export function egressStore({ $client: client }: Db) {
@@ -19,9 +19,9 @@ export function egressStore({ $client: client }: Db) {
     removeEnded: removeEnded.run,
     unfinished: unfinished.all,
     get: byId.get,
-    find({ projectId, environment }: Tenant, id: string) {
+    find(tenant: Tenant, id: string) {
       const row = byId.get(id);
-      return row?.projectId === projectId && row.environment === environment ? row : null;
+      return row && sameTenant(row, tenant) ? row : null;
     },
     list: ({ projectId, environment }: Tenant, limit: number) => newest.all(projectId, environment, limit),
   };

@@ -1,6 +1,6 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { tenantColumns } from "../../kernel/db/statements.ts";
 import type { LiveStreamHostRole, LiveStreamStatus, LiveStreamVisibility } from "../../protocol/enums.ts";
-import { tenantColumns } from "../chat/conversations/conversation.table.ts";
 
 export const liveStreams = sqliteTable("live_streams", {
   id: text("id").primaryKey(),

@@ -1,14 +1,13 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { tenantColumns } from "../../kernel/db/statements.ts";
 import type { PersonalColumns } from "../../kernel/personal-data.ts";
-import type { Environment } from "../../protocol/enums.ts";
 
 export const EXPORT_STATUSES = ["RUNNING", "READY", "FAILED"] as const;
 export type ExportStatus = (typeof EXPORT_STATUSES)[number];
 
 export const personErasures = sqliteTable("person_erasures", {
   id: text("id").primaryKey(),
-  projectId: text("project_id").notNull(),
-  environment: text("environment").$type<Environment>().notNull(),
+  ...tenantColumns,
   digest: text("digest").notNull(),
   /** Null once everything about the user is gone. */
   userId: text("user_id"),
@@ -19,8 +18,7 @@ export const personErasures = sqliteTable("person_erasures", {
 
 export const personExports = sqliteTable("person_exports", {
   id: text("id").primaryKey(),
-  projectId: text("project_id").notNull(),
-  environment: text("environment").$type<Environment>().notNull(),
+  ...tenantColumns,
   userId: text("user_id").notNull(),
   status: text("status").$type<ExportStatus>().notNull(),
   bytes: integer("bytes"),

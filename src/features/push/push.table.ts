@@ -1,6 +1,7 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { tenantColumns } from "../../kernel/db/statements.ts";
 import type { NotificationLevel } from "../../protocol/chat-records.ts";
-import { conversationColumn, tenantColumns } from "../chat/conversations/conversation.table.ts";
+import { conversationColumn } from "../chat/conversations/conversation.table.ts";
 
 /** The reason for a push. */
 export type PushKind = "message" | "mention" | "ring" | "missed_call";

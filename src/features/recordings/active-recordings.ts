@@ -1,6 +1,6 @@
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
-import type { Tenant } from "../../kernel/tenant.ts";
+import { sameTenant, type Tenant } from "../../kernel/tenant.ts";
 import type { MediaNodes } from "../../nodes/media-nodes.ts";
 import type { RecordingStatus } from "../../protocol/enums.ts";
 import { ApiError } from "../../protocol/errors.ts";
@@ -331,10 +331,10 @@ export function createActiveRecordings(runtime: Runtime, deps: ActiveRecordingDe
     stopAll: async (): Promise<void> => void (await Promise.all([...byRoom.values()].map((one) => stop(one)))),
 
     /** Resolves when no file of a participant who has left is being written. */
-    async settled({ projectId, environment }: Tenant, identity: string): Promise<void> {
+    async settled(tenant: Tenant, identity: string): Promise<void> {
       for (const { id, roomId, servers } of [...byRoom.values()]) {
         const row = store.get(id);
-        if (row?.projectId !== projectId || row.environment !== environment) continue;
+        if (!row || !sameTenant(row, tenant)) continue;
         // A node sends its response after all earlier events.
         await Promise.all(
           [...servers].map((name) =>

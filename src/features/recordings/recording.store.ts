@@ -1,5 +1,5 @@
 import type { Db } from "../../kernel/db/open.ts";
-import { changing, inserter, reading, rowsOf, updater } from "../../kernel/db/statements.ts";
+import { changing, filteredBy, inserter, reading, rowsOf, updater } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import type { RecordingStatus } from "../../protocol/enums.ts";
@@ -12,7 +12,7 @@ import {
   recordings,
 } from "./recording.table.ts";
 
-type RecordingFilter = Tenant & { roomId?: string; status?: RecordingStatus };
+type RecordingFilter = { roomId?: string; status?: RecordingStatus };
 /** The position at which a page ended, in a list sorted by start and id, newest first. */
 type RecordingPosition = { startedAt: number; id: string };
 
@@ -25,18 +25,12 @@ export function recordingStore({ $client: client }: Db) {
   const running = rows<[]>("WHERE status = 'RECORDING'");
   const ofCall = rows<[string, string]>("WHERE room_id = ? AND call_id = ? ORDER BY started_at, id");
   const composing = rows<[]>("WHERE json_extract(composition, '$.status') = 'RUNNING'");
-  const list = (filter: string) =>
+  const listed = filteredBy((conditions) =>
     rows<(string | number)[]>(
-      `WHERE project_id = ? AND environment = ? ${filter} AND (started_at, id) < (?, ?)
+      `WHERE project_id = ? AND environment = ? ${conditions} AND (started_at, id) < (?, ?)
        ORDER BY started_at DESC, id DESC LIMIT ?`,
-    );
-  // One statement per filter: with an optional condition SQLite would not use the right index.
-  const lists = {
-    all: list(""),
-    byRoom: list("AND room_id = ?"),
-    byStatus: list("AND status = ?"),
-    byBoth: list("AND room_id = ? AND status = ?"),
-  };
+    ),
+  );
   const endedBefore = rows<[number, number]>(
     "WHERE started_at < ? AND status <> 'RECORDING' ORDER BY started_at LIMIT ?",
   );
@@ -57,19 +51,11 @@ export function recordingStore({ $client: client }: Db) {
     client,
     "SELECT max(seq) AS seq FROM recording_events WHERE recording_id = ?",
   );
-  const insert = inserter<RecordingRow>(client, recordings);
-  const update = updater(client, recordings);
   const countEncryptedTrack = changing<[string]>(
     client,
     "UPDATE recordings SET encrypted_tracks = encrypted_tracks + 1 WHERE id = ?",
   );
   const remove = changing<[string]>(client, "DELETE FROM recordings WHERE id = ?");
-  const saveFile = inserter<RecordingFileRow>(
-    client,
-    recordingFiles,
-    `ON CONFLICT (recording_id, id) DO UPDATE SET
-     offset_ms = excluded.offset_ms, duration_ms = excluded.duration_ms, bytes = excluded.bytes`,
-  );
   const removeFile = changing<[string, string]>(
     client,
     "DELETE FROM recording_files WHERE recording_id = ? AND id = ?",
@@ -89,11 +75,9 @@ export function recordingStore({ $client: client }: Db) {
     running: (): RecordingRow[] => running.all(),
     composing: (): RecordingRow[] => composing.all(),
 
-    list({ projectId, environment, roomId, status }: RecordingFilter, after: RecordingPosition, limit: number) {
-      const ofRoom = roomId !== undefined;
-      const statement = lists[ofRoom ? (status ? "byBoth" : "byRoom") : status ? "byStatus" : "all"];
-      const filters = [roomId, status].filter((value) => value !== undefined);
-      return statement.all(projectId, environment, ...filters, after.startedAt, after.id, limit);
+    list({ projectId, environment }: Tenant, filter: RecordingFilter, after: RecordingPosition, limit: number) {
+      const { statement, values } = listed({ "room_id = ?": filter.roomId, "status = ?": filter.status });
+      return statement.all(projectId, environment, ...values, after.startedAt, after.id, limit);
     },
 
     /** Oldest first. */
@@ -108,11 +92,16 @@ export function recordingStore({ $client: client }: Db) {
       events.all(recordingId, afterSeq, limit),
     nextEventSeq: (recordingId: string): number => (lastEvent.get(recordingId)?.seq ?? -1) + 1,
 
-    insert: (unit: Unit, row: RecordingRow) => void insert(unit, row),
+    insert: inserter<RecordingRow>(client, recordings),
     countEncryptedTrack: (unit: Unit, id: string) => void countEncryptedTrack.run(unit, id),
-    update,
+    update: updater(client, recordings),
     remove: (unit: Unit, id: string) => void remove.run(unit, id),
-    saveFile: (unit: Unit, row: RecordingFileRow) => void saveFile(unit, row),
+    saveFile: inserter<RecordingFileRow>(
+      client,
+      recordingFiles,
+      `ON CONFLICT (recording_id, id) DO UPDATE SET
+       offset_ms = excluded.offset_ms, duration_ms = excluded.duration_ms, bytes = excluded.bytes`,
+    ),
     removeFile: (unit: Unit, recordingId: string, id: string) => void removeFile.run(unit, recordingId, id),
     addEvents(unit: Unit, added: readonly RecordingEventRow[]): void {
       for (const row of added) addEvent(unit, row);

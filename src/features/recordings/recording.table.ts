@@ -1,5 +1,6 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import type { Environment, RecordingStatus } from "../../protocol/enums.ts";
+import { tenantColumns } from "../../kernel/db/statements.ts";
+import type { RecordingStatus } from "../../protocol/enums.ts";
 import type { RecordedFile } from "../../protocol/media/recording.ts";
 import type { CompositionState } from "../../protocol/recordings.ts";
 import type { TrackKind, TrackSource } from "../../protocol/room-records.ts";
@@ -11,8 +12,7 @@ export type FileLocation = Location | "node" | "lost";
 export const recordings = sqliteTable("recordings", {
   id: text("id").primaryKey(),
   publicId: text("public_id").notNull().unique(),
-  projectId: text("project_id").notNull(),
-  environment: text("environment").$type<Environment>().notNull(),
+  ...tenantColumns,
   roomId: text("room_id").notNull(),
   roomName: text("room_name").notNull(),
   callId: text("call_id"),

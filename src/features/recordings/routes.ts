@@ -40,11 +40,8 @@ const list = (
   return page<[number, string], RecordingRow, ReturnType<Recordings["present"]>>(context, query, {
     name: "recordings",
     start: NEWEST_BY_TIME,
-    read: ([startedAt, id], limit) => {
-      const { projectId, environment } = tenant;
-      const { status } = query;
-      return recordings.list({ projectId, environment, roomId, status }, { startedAt, id }, limit);
-    },
+    read: ([startedAt, id], limit) =>
+      recordings.list(tenant, { roomId, status: query.status }, { startedAt, id }, limit),
     position: (row) => [row.startedAt, row.id],
     show: recordings.present,
   });

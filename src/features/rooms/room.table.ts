@@ -1,10 +1,9 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import type { Environment } from "../../protocol/enums.ts";
+import { tenantColumns } from "../../kernel/db/statements.ts";
 
 export const rooms = sqliteTable("rooms", {
   id: text("id").primaryKey(),
-  projectId: text("project_id").notNull(),
-  environment: text("environment").$type<Environment>().notNull(),
+  ...tenantColumns,
   name: text("name").notNull(),
   /** The region that the developer prefers for the room's media. */
   region: text("region"),

@@ -31,7 +31,7 @@ type RtcConnection = {
 };
 
 /** Measured for every connection every few seconds; null means unknown. */
-type ConnectionStats = {
+export type ConnectionStats = {
   rttMs: number | null;
   jitterMs: number | null;
   packetLossPercent: number | null;
@@ -114,6 +114,13 @@ export type CallProgress = Tenant & { roomId: string; at: number } & (
     | { type: "ended" }
   );
 
+/** What a client reports: a device error, the reason why its encoder is limited, or the participants whose keys it lacks. */
+export type ClientReport = {
+  deviceError?: string;
+  limitation?: { reason: "cpu" | "bandwidth"; seconds: number };
+  missingKeysOf?: string[];
+};
+
 declare module "../../kernel/bus.ts" {
   interface TransactionalEvents {
     callProgress: CallProgress;
@@ -131,15 +138,7 @@ declare module "../../kernel/bus.ts" {
       serverName: string | null;
       code: string;
     };
-    /** A client reported a device error, or the reason for the limitation of its encoder, or whose keys it lacks. */
-    rtcReported: {
-      roomId: string;
-      connectionId: string;
-      identity: string;
-      deviceError?: string;
-      limitation?: { reason: "cpu" | "bandwidth"; seconds: number };
-      missingKeysOf?: string[];
-    };
+    rtcReported: { roomId: string; connectionId: string; identity: string } & ClientReport;
     /** The verdict on a participant's last half minute changed. */
     liveVerdictChanged: { sessionId: string; verdict: CallVerdict };
   }

@@ -2,7 +2,7 @@ import { changeEach, pages, ROWS_PER_PAGE, rowPages } from "../../kernel/db/page
 import { changing, columnsOf, reading } from "../../kernel/db/statements.ts";
 import { type PersonalColumns, type PersonalData, presentRow, type User } from "../../kernel/personal-data.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
-import { type CallParticipantRow, callParticipants } from "./calls/call.store.ts";
+import { type CallParticipantRow, type CallPosition, callParticipants } from "./calls/call.store.ts";
 import { type ConnectionRow, connections } from "./connections/connection.store.ts";
 import type { ConnectionRecorder } from "./connections/connection-recorder.ts";
 
@@ -21,7 +21,6 @@ export const sessionPersonalColumns: PersonalColumns = {
   ],
 };
 
-type CallPosition = { startedAt: number; id: string };
 type Participation = CallParticipantRow & { callPublicId: string; roomId: string; roomName: string };
 
 /** The connections of a user, with their events, errors and flight records, and the user's participations in calls. */

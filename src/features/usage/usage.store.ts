@@ -1,14 +1,13 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../kernel/db/open.ts";
-import { changing, inserter, reading, rowsOf } from "../../kernel/db/statements.ts";
+import { changing, inserter, reading, rowsOf, tenantColumns } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import type { Environment } from "../../protocol/enums.ts";
 
 export const usageSessions = sqliteTable("usage_sessions", {
   id: text("id").primaryKey(),
-  projectId: text("project_id").notNull(),
-  environment: text("environment").$type<Environment>().notNull(),
+  ...tenantColumns,
   roomId: text("room_id").notNull(),
   roomName: text("room_name").notNull(),
   participantIdentity: text("participant_identity").notNull(),

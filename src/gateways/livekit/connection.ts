@@ -16,6 +16,7 @@ import type { RtcTokenCaller } from "../../kernel/http/callers.ts";
 import { type OriginPolicy, originAllowed, originRefused } from "../../kernel/http/origins.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { SocketEvents, TopicSocket } from "../../kernel/socket/sockets.ts";
+import { sameTenant } from "../../kernel/tenant.ts";
 import { CLOSE_CODES } from "../../protocol/close-codes.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import { Refusal } from "../signaling/refusal.ts";
@@ -230,9 +231,8 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
     const { session } = client ?? {};
     if (!client || !session || client.mode !== parameters.mode) return null;
     const { roomName, identity } = joinTarget(token);
-    const { projectId, environment } = token.key;
     const { room, link } = session;
-    const isSame = room.projectId === projectId && room.environment === environment && room.name === roomName;
+    const isSame = sameTenant(room, token.key) && room.name === roomName;
     if (!isSame || session.identity !== identity || rtcTokens.isRevoked(session.tokenId)) return null;
     return link.state === "attached" || link.state === "detached" ? client : null;
   }

@@ -1,6 +1,7 @@
 import type { LiveRooms } from "../../features/rooms/live-rooms.ts";
 import { mergedAttributes } from "../../features/rooms/participant.ts";
 import type { RoomPresence } from "../../features/rooms/room.service.ts";
+import { sameTenant } from "../../kernel/tenant.ts";
 import type { Placed, Placements } from "../../nodes/placement.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import { MediaError, type MediaNode } from "../../protocol/media-node.ts";
@@ -78,10 +79,10 @@ export function createLiveRooms(
         ),
     serversOf: (roomId) => [...(registry.room(roomId)?.sites.keys() ?? [])],
     has: (roomId, identity) => registry.find(roomId, identity) !== undefined,
-    roomsOf: ({ projectId, environment }, identity) =>
+    roomsOf: (tenant, identity) =>
       registry
         .rooms()
-        .filter((room) => room.projectId === projectId && room.environment === environment)
+        .filter((room) => sameTenant(room, tenant))
         .flatMap(({ id, sessions }) => (sessions.has(identity) ? [id] : [])),
     permissionsOf: (roomId, identity) => find(roomId, identity).permissions,
 

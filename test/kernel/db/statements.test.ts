@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { closeDatabase, openDatabase } from "../../../src/kernel/db/open.ts";
-import { changing, inserter, reading, rowsOf, updater } from "../../../src/kernel/db/statements.ts";
+import { changing, filteredBy, inserter, reading, rowsOf, updater } from "../../../src/kernel/db/statements.ts";
 import { createWriter } from "../../../src/kernel/db/writer.ts";
 
 const db = openDatabase(":memory:");
@@ -44,6 +44,15 @@ test("no statement changes rows with a unit of work that is over", async () => {
     expect(attempt).toThrow("this unit of work is over");
   }
   expect(db.$client.query("SELECT id FROM notes").all()).toEqual([{ id: 2 }]);
+});
+
+test("a filter adds the conditions that apply, and declares one statement for each combination", () => {
+  const declared: string[] = [];
+  const filtered = filteredBy((conditions) => declared.push(conditions));
+  expect(filtered({ "a = ?": undefined, "b IS NULL": false })).toEqual({ statement: 1, values: [] });
+  expect(filtered({ "a = ?": "x", "b IS NULL": true, "c = ?": 0 })).toEqual({ statement: 2, values: ["x", 0] });
+  expect(filtered({ "a = ?": "y", "b IS NULL": true, "c = ?": 1 })).toEqual({ statement: 2, values: ["y", 1] });
+  expect(declared).toEqual(["", " AND a = ? AND b IS NULL AND c = ?"]);
 });
 
 test("booleans and JSON are written and read as the table declares them", async () => {

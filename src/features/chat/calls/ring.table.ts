@@ -1,6 +1,7 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { tenantColumns } from "../../../kernel/db/statements.ts";
 import type { RingMemberStatus, RingStatus } from "../../../protocol/chat-records.ts";
-import { conversationColumn, tenantColumns } from "../conversations/conversation.table.ts";
+import { conversationColumn } from "../conversations/conversation.table.ts";
 
 export const rings = sqliteTable("rings", {
   id: text("id").primaryKey(),

@@ -1,17 +1,11 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { tenantColumns } from "../../../kernel/db/statements.ts";
 import type {
   ChatMemberRole,
   ChatMemberStatus,
   ConversationStatus,
   ConversationType,
 } from "../../../protocol/chat-records.ts";
-import type { Environment } from "../../../protocol/enums.ts";
-
-/** The project and environment that own a row. */
-export const tenantColumns = {
-  projectId: text("project_id").notNull(),
-  environment: text("environment").$type<Environment>().notNull(),
-};
 
 export const conversations = sqliteTable("conversations", {
   id: text("id").primaryKey(),

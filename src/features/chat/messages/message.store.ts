@@ -1,5 +1,5 @@
 import type { Db } from "../../../kernel/db/open.ts";
-import { changing, columnsOf, inserter, reading } from "../../../kernel/db/statements.ts";
+import { changing, columnsOf, filteredBy, inserter, reading } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import { type MessageRow, messages } from "./message.table.ts";
 
@@ -54,22 +54,12 @@ export function messageStore({ $client: client }: Db) {
   const pin = changing(client, "UPDATE messages SET pinned_at = ?2, updated_at = ?3 WHERE id = ?1");
   const countReactions = changing(client, "UPDATE messages SET reaction_count = reaction_count + ?2 WHERE id = ?1");
 
-  /** Each combination of filters has one prepared statement. */
-  const histories = new Map<string, ReturnType<typeof select>>();
-  function historyStatement({ direction, senderId, threadRootId, includeDeleted }: HistoryQuery) {
-    const where = [
-      "conversation_id = ?",
-      direction === "older" ? "seq < ?" : "seq > ?",
-      ...(senderId === undefined ? [] : ["sender_id = ?"]),
-      ...(threadRootId === undefined ? [] : ["thread_root_id = ?"]),
-      ...(includeDeleted ? [] : ["deleted_at IS NULL"]),
-    ].join(" AND ");
-    const known = histories.get(where);
-    if (known) return known;
-    const made = select(`WHERE ${where} ORDER BY seq ${direction === "older" ? "DESC" : "ASC"} LIMIT ?`);
-    histories.set(where, made);
-    return made;
-  }
+  const older = filteredBy((conditions) =>
+    select(`WHERE conversation_id = ? AND seq < ? ${conditions} ORDER BY seq DESC LIMIT ?`),
+  );
+  const newer = filteredBy((conditions) =>
+    select(`WHERE conversation_id = ? AND seq > ? ${conditions} ORDER BY seq LIMIT ?`),
+  );
 
   /** The `seq` of the first message sent at or after `at`, found by binary search, because `seq` grows with time. */
   function seqSince(conversationId: string, at: number, lastSeq: number): number {
@@ -90,11 +80,21 @@ export function messageStore({ $client: client }: Db) {
       byClientId.get(conversationId, senderId ?? "", clientMessageId),
     insert: inserter<MessageRow | Omit<MessageRow, "id">>(client, messages),
     /** Newest first towards older messages, oldest first towards newer ones. */
-    history(query: HistoryQuery): MessageRow[] {
-      const { conversationId, from, limit, senderId, threadRootId } = query;
-      const start = from ?? (query.direction === "older" ? Number.MAX_SAFE_INTEGER : 0);
-      const filters = [senderId, threadRootId].filter((value) => value !== undefined);
-      return historyStatement(query).all(conversationId, start, ...filters, limit);
+    history({
+      conversationId,
+      direction,
+      senderId,
+      threadRootId,
+      includeDeleted,
+      ...query
+    }: HistoryQuery): MessageRow[] {
+      const start = query.from ?? (direction === "older" ? Number.MAX_SAFE_INTEGER : 0);
+      const { statement, values } = (direction === "older" ? older : newer)({
+        "sender_id = ?": senderId,
+        "thread_root_id = ?": threadRootId,
+        "deleted_at IS NULL": !includeDeleted,
+      });
+      return statement.all(conversationId, start, ...values, query.limit);
     },
     /**
      * Messages in the range of time, including both ends, oldest first, without deleted ones and those of type event.

@@ -1,6 +1,7 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { tenantColumns } from "../../../kernel/db/statements.ts";
 import type { ReportAction, ReportReason, ReportStatus } from "../../../protocol/chat-records.ts";
-import { conversationColumn, tenantColumns } from "../conversations/conversation.table.ts";
+import { conversationColumn } from "../conversations/conversation.table.ts";
 
 export const chatBlocks = sqliteTable("chat_blocks", {
   ...tenantColumns,

@@ -1,5 +1,5 @@
 import type { Db } from "../../../kernel/db/open.ts";
-import { changing, columnsOf, inserter, reading } from "../../../kernel/db/statements.ts";
+import { changing, columnsOf, filteredBy, inserter, reading } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
 import type { ReportAction, ReportStatus } from "../../../protocol/chat-records.ts";
@@ -13,9 +13,8 @@ export function reportStore({ $client: client }: Db) {
     );
   const byPublicId = select("WHERE public_id = ? AND project_id = ? AND environment = ?");
   const byReporter = select("WHERE message_id = ? AND reporter_user_id = ?");
-  const all = select("WHERE project_id = ? AND environment = ? AND id < ? ORDER BY id DESC LIMIT ?");
-  const ofStatus = select(
-    "WHERE project_id = ? AND environment = ? AND status = ? AND id < ? ORDER BY id DESC LIMIT ?",
+  const listed = filteredBy((conditions) =>
+    select(`WHERE project_id = ? AND environment = ? ${conditions} AND id < ? ORDER BY id DESC LIMIT ?`),
   );
   const resolve = changing(
     client,
@@ -34,10 +33,10 @@ export function reportStore({ $client: client }: Db) {
       byReporter.get(messageId, reporterUserId),
     insert: inserter<ReportRow>(client, messageReports),
     /** Newest first. */
-    list: ({ projectId, environment }: Tenant, status: ReportStatus | undefined, before: string, limit: number) =>
-      status === undefined
-        ? all.all(projectId, environment, before, limit)
-        : ofStatus.all(projectId, environment, status, before, limit),
+    list({ projectId, environment }: Tenant, status: ReportStatus | undefined, before: string, limit: number) {
+      const { statement, values } = listed({ "status = ?": status });
+      return statement.all(projectId, environment, ...values, before, limit);
+    },
     resolve: (unit: Unit, messageId: string, action: ReportAction, at: number) =>
       void resolve.run(unit, messageId, action, at),
     /** True when there may be more. */

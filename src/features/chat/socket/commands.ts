@@ -1,5 +1,6 @@
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { FrameError } from "../../../kernel/socket/frame-error.ts";
+import { sameTenant } from "../../../kernel/tenant.ts";
 import { iso } from "../../../kernel/time/clock.ts";
 import {
   type ChatAckBody,
@@ -177,9 +178,8 @@ export function createCommands({ config, now, write, writer }: Runtime, chat: Ch
     },
 
     async "token.refresh"(socket, { token }) {
-      const { projectId, environment, userId } = socket.caller;
       const caller = await chat.tokens.verify(token);
-      if (caller.projectId !== projectId || caller.environment !== environment || caller.userId !== userId) {
+      if (caller.userId !== socket.userId || !sameTenant(caller, socket.caller)) {
         throw new ApiError("SVC_PERMISSION_DENIED", "A connection keeps its user and project.");
       }
       socket.refresh(caller);

@@ -1,6 +1,6 @@
 import type { RequestInfo } from "../../../kernel/http/request-info.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
-import type { Tenant } from "../../../kernel/tenant.ts";
+import { sameTenant, type Tenant } from "../../../kernel/tenant.ts";
 import type { ChatSocket } from "./chat-socket.ts";
 import { connectionStore } from "./connection.store.ts";
 import type { ChatConnectionRow } from "./connection.table.ts";
@@ -71,13 +71,11 @@ export function createConnectionLog({ db, now, write }: Runtime) {
       const live = new Map([...open].map(([socket, row]) => [row.id, snapshot(socket, row)]));
       return store.list(...page).map((row) => live.get(row.id) ?? row);
     },
-    count: (projectId: string, environment: string): number =>
-      [...open.values()].filter((row) => row.projectId === projectId && row.environment === environment).length,
+    count: (tenant: Tenant): number => [...open.values()].filter((row) => sameTenant(row, tenant)).length,
 
     /** Discards all unsaved records about a user. */
-    forget({ projectId, environment }: Tenant, userId: string): void {
-      const isTheirs = (row: ChatConnectionRow) =>
-        row.userId === userId && row.projectId === projectId && row.environment === environment;
+    forget(tenant: Tenant, userId: string): void {
+      const isTheirs = (row: ChatConnectionRow) => row.userId === userId && sameTenant(row, tenant);
       for (const [socket, row] of open) if (isTheirs(row)) open.delete(socket);
       ended = ended.filter((row) => !isTheirs(row));
     },

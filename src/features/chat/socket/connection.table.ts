@@ -1,5 +1,5 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { tenantColumns } from "../conversations/conversation.table.ts";
+import { tenantColumns } from "../../../kernel/db/statements.ts";
 
 /** Sessions on the chat socket, for the dashboard. */
 export const chatConnections = sqliteTable("chat_connections", {

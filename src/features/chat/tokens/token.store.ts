@@ -1,8 +1,7 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../../kernel/db/open.ts";
-import { changing, columnsOf, inserter, reading } from "../../../kernel/db/statements.ts";
+import { changing, columnsOf, inserter, reading, tenantColumns } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
-import { tenantColumns } from "../conversations/conversation.table.ts";
 
 export const chatTokens = sqliteTable("chat_tokens", {
   id: text("id").primaryKey(),

@@ -22,7 +22,7 @@ const callQuery = {
   until: t.Optional({ ...Timestamp, description: "Only calls that began before this time" }),
 };
 
-type CallQuery = PageRequest & Omit<CallFilter, keyof Tenant | "from" | "until"> & { from?: string; until?: string };
+type CallQuery = PageRequest & Omit<CallFilter, "from" | "until"> & { from?: string; until?: string };
 
 type Services = { calls: Calls; rooms: RoomService };
 
@@ -32,12 +32,9 @@ const list = ({ calls, rooms }: Services, context: Parameters<typeof page>[0], t
     name: "calls",
     start: NEWEST_BY_TIME,
     read: ([startedAt, id], limit) => {
-      const { projectId, environment } = tenant;
-      const { status, connectionId, quality, cause } = query;
       const from = query.from === undefined ? undefined : Date.parse(query.from);
       const until = query.until === undefined ? undefined : Date.parse(query.until);
-      const filter = { projectId, environment, roomId, status, connectionId, quality, cause, from, until };
-      return calls.list(filter, { startedAt, id }, limit);
+      return calls.list(tenant, { ...query, roomId, from, until }, { startedAt, id }, limit);
     },
     position: (row) => [row.startedAt, row.id],
     show: calls.present,

@@ -1,16 +1,15 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../../kernel/db/open.ts";
-import { changing, columnsOf, inserter, reading } from "../../../kernel/db/statements.ts";
+import { changing, columnsOf, filteredBy, inserter, reading, tenantColumns } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
-import { type CallStatus, type Environment, QUALITIES } from "../../../protocol/enums.ts";
+import { type CallStatus, QUALITIES } from "../../../protocol/enums.ts";
 import type { CallVerdict, Quality, VerdictCause } from "../../../protocol/room-records.ts";
 
 export const calls = sqliteTable("calls", {
   id: text("id").primaryKey(),
   publicId: text("public_id").notNull().unique(),
-  projectId: text("project_id").notNull(),
-  environment: text("environment").$type<Environment>().notNull(),
+  ...tenantColumns,
   roomId: text("room_id").notNull(),
   roomName: text("room_name").notNull(),
   startedAt: integer("started_at").notNull(),
@@ -43,7 +42,7 @@ export const callParticipants = sqliteTable("call_participants", {
 export type CallRow = typeof calls.$inferSelect;
 export type CallParticipantRow = typeof callParticipants.$inferSelect;
 
-export type CallFilter = Tenant & {
+export type CallFilter = {
   status?: CallStatus;
   roomId?: string;
   connectionId?: string;
@@ -53,26 +52,15 @@ export type CallFilter = Tenant & {
   from?: number;
   until?: number;
 };
-/** The position at which a page ended, in a list sorted by start and id, newest first. */
+/** The position at which a page ended, in a list sorted by start and id. */
 export type CallPosition = { startedAt: number; id: string };
 
 export type CallStore = ReturnType<typeof callStore>;
 
 const CALL = columnsOf(calls);
 const PARTICIPANT = columnsOf(callParticipants);
-const STATUS_CONDITIONS = { LIVE: "AND ended_at IS NULL", ENDED: "AND ended_at IS NOT NULL" } as const;
-const CONDITIONS = {
-  roomId: "AND room_id = ?",
-  connectionId: "AND id IN (SELECT call_id FROM call_participants WHERE connection_id = ?)",
-  quality: "AND quality = ?",
-  cause: "AND cause = ?",
-  from: "AND started_at >= ?",
-  until: "AND started_at < ?",
-} as const;
-const FILTERS = Object.keys(CONDITIONS) as (keyof typeof CONDITIONS)[];
 
 export function callStore({ $client: client }: Db) {
-  const insertCall = inserter<CallRow>(client, calls);
   const insertParticipant = inserter<CallParticipantRow>(client, callParticipants);
   const known = reading<{ one: number }, [string, string]>(
     client,
@@ -128,20 +116,19 @@ export function callStore({ $client: client }: Db) {
     "DELETE FROM calls WHERE id IN (SELECT id FROM calls WHERE started_at < ? AND ended_at IS NOT NULL LIMIT ?)",
   );
 
-  // One statement per filter: with an optional condition SQLite would not use the right index.
-  const listed = (conditions: string) =>
+  const listed = filteredBy((conditions) =>
     reading<CallRow, (string | number)[]>(
       client,
       `SELECT ${CALL} FROM calls WHERE project_id = ? AND environment = ? ${conditions}
          AND (started_at, id) < (?, ?) ORDER BY started_at DESC, id DESC LIMIT ?`,
-    );
-  const lists = new Map<string, ReturnType<typeof listed>>();
+    ),
+  );
 
   return {
     /** The names for people to read, in the room's calls between two times. */
     names: ({ projectId, environment }: Tenant, roomId: string, from: number, until: number) =>
       names.all(projectId, environment, roomId, from, until),
-    insert: (unit: Unit, row: CallRow) => void insertCall(unit, row),
+    insert: inserter<CallRow>(client, calls),
 
     /** Counts the identity if it is new to the call. */
     addParticipant(unit: Unit, row: CallParticipantRow, peak: number): void {
@@ -150,9 +137,9 @@ export function callStore({ $client: client }: Db) {
       count.run(unit, added, peak, row.joinedAt, row.callId);
     },
 
-    /** Undefined if the participant has left, or never joined. */
-    presentParticipant: (callId: string, sessionId: string): CallParticipantRow | undefined =>
-      present.get(callId, sessionId) ?? undefined,
+    /** Null if the participant has left, or never joined. */
+    presentParticipant: (callId: string, sessionId: string): CallParticipantRow | null =>
+      present.get(callId, sessionId),
     presentParticipants: (callId: string): CallParticipantRow[] => allPresent.all(callId),
 
     /** The participant's verdict becomes the call's if it is the worst so far. */
@@ -170,7 +157,7 @@ export function callStore({ $client: client }: Db) {
     setConnected: (unit: Unit, callId: string, sessionId: string, at: number) =>
       void setConnected.run(unit, at, callId, sessionId),
     /** Whether the room has a call that has not ended. */
-    isOpenIn: (roomId: string): boolean => (openIn.get(roomId) ?? null) !== null,
+    isOpenIn: (roomId: string): boolean => openIn.get(roomId) !== null,
 
     setQuality: (unit: Unit, callId: string, sessionId: string, quality: Quality) =>
       void setQuality.run(unit, quality, callId, sessionId),
@@ -178,23 +165,22 @@ export function callStore({ $client: client }: Db) {
     end: (unit: Unit, id: string, at: number) => void end.run(unit, at, id),
     touch: (unit: Unit, id: string, at: number) => void touch.run(unit, at, id),
 
-    get: (id: string): CallRow | undefined => byId.get(id) ?? undefined,
-    find: ({ projectId, environment }: Tenant, publicId: string): CallRow | undefined =>
-      byPublicId.get(projectId, environment, publicId) ?? undefined,
+    get: (id: string): CallRow | null => byId.get(id),
+    find: ({ projectId, environment }: Tenant, publicId: string): CallRow | null =>
+      byPublicId.get(projectId, environment, publicId),
     live: (): CallRow[] => live.all(),
 
-    list({ projectId, environment, status, ...filter }: CallFilter, after: CallPosition, limit: number) {
-      const conditions: string[] = status === undefined ? [] : [STATUS_CONDITIONS[status]];
-      const values: (string | number)[] = [];
-      for (const name of FILTERS) {
-        const value = filter[name];
-        if (value === undefined) continue;
-        conditions.push(CONDITIONS[name]);
-        values.push(value);
-      }
-      const key = conditions.join(" ");
-      const statement = lists.get(key) ?? listed(key);
-      lists.set(key, statement);
+    list({ projectId, environment }: Tenant, filter: CallFilter, after: CallPosition, limit: number): CallRow[] {
+      const { statement, values } = listed({
+        "ended_at IS NULL": filter.status === "LIVE",
+        "ended_at IS NOT NULL": filter.status === "ENDED",
+        "room_id = ?": filter.roomId,
+        "id IN (SELECT call_id FROM call_participants WHERE connection_id = ?)": filter.connectionId,
+        "quality = ?": filter.quality,
+        "cause = ?": filter.cause,
+        "started_at >= ?": filter.from,
+        "started_at < ?": filter.until,
+      });
       return statement.all(projectId, environment, ...values, after.startedAt, after.id, limit);
     },
 

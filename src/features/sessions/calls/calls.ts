@@ -4,7 +4,7 @@ import { iso } from "../../../kernel/time/clock.ts";
 import type { CallStatus } from "../../../protocol/enums.ts";
 import { ApiError } from "../../../protocol/errors.ts";
 import type { CallVerdict } from "../../../protocol/room-records.ts";
-import { type CallFilter, type CallParticipantRow, type CallPosition, type CallRow, callStore } from "./call.store.ts";
+import { type CallParticipantRow, type CallRow, callStore } from "./call.store.ts";
 import { createCallLog } from "./call-log.ts";
 import { callTimeline, type TimelineSources } from "./call-timeline.ts";
 
@@ -76,7 +76,7 @@ export function createCalls(runtime: Runtime, { cpuOf, minutesIn, isEncrypted, r
   return {
     log,
     isOpenIn: store.isOpenIn,
-    list: (filter: CallFilter, after: CallPosition, limit: number): CallRow[] => store.list(filter, after, limit),
+    list: store.list,
     present,
     detail(tenant: Tenant, publicId: string) {
       const row = find(tenant, publicId);

@@ -1,19 +1,11 @@
 import type { Quality } from "../../../protocol/room-records.ts";
-import type { RtcConnectionChange } from "../events.ts";
+import { SAME_OUTAGE_MS } from "../connections/connection-update.ts";
+import type { ClientReport, ConnectionStats, RtcConnectionChange } from "../events.ts";
 import { BUSY_CPU_PERCENT, type Evidence, LOSS_PERCENT } from "./verdict.ts";
-
-/** What a client reports: a device error, the reason why its encoder is limited, or the participants whose keys it lacks. */
-export type ClientReport = {
-  deviceError?: string;
-  limitation?: { reason: "cpu" | "bandwidth"; seconds: number };
-  missingKeysOf?: string[];
-};
 
 const MAX_MISSING_KEYS = 5;
 const MAX_DEVICE_ERRORS = 5;
 const MAX_SAMPLES = 64;
-/** The socket and the packets notice one outage at different times: two reconnects within this time count as one. */
-const SAME_OUTAGE_MS = 20_000;
 
 class Mean {
   #sum = 0;
@@ -132,9 +124,7 @@ export class EvidenceCollector {
         this.#jitter.add(event.jitterMs);
         this.#linkLoss.add(event.serverLinkLossPercent);
         this.#linkRtt.add(event.serverLinkRttMs);
-        this.#addLinkLimit(at - (this.#measuredAt ?? at), event.serverLinkLimitBps ?? null);
-        this.#addBandwidth(event.availableOutBps ?? null);
-        this.#addDuration(at - (this.#measuredAt ?? at), event.heldBack === true, serverCpuPercent);
+        this.#addStates(event, at - (this.#measuredAt ?? at), serverCpuPercent);
         this.#measuredAt = at;
         break;
     }
@@ -202,22 +192,19 @@ export class EvidenceCollector {
     };
   }
 
-  /** A measurement counts for the time since the last one. */
-  #addDuration(ms: number, heldBack: boolean, serverCpuPercent: number | null): void {
-    if (heldBack) this.#heldBackMs += ms;
+  /** A measurement counts for the time since the last one, which is `ms`. */
+  #addStates(stats: ConnectionStats, ms: number, serverCpuPercent: number | null): void {
+    const { availableOutBps = null, serverLinkLimitBps = null } = stats;
+    if (stats.heldBack) this.#heldBackMs += ms;
+    if (availableOutBps !== null)
+      this.#minDownlinkBps = Math.min(this.#minDownlinkBps ?? availableOutBps, availableOutBps);
+    if (serverLinkLimitBps !== null) {
+      this.#linkNarrowMs += ms;
+      this.#linkMinBps = Math.min(this.#linkMinBps ?? serverLinkLimitBps, serverLinkLimitBps);
+    }
     if (serverCpuPercent === null) return;
     this.#serverCpuPercent = Math.max(this.#serverCpuPercent ?? 0, serverCpuPercent);
     if (serverCpuPercent >= BUSY_CPU_PERCENT) this.#serverBusyMs += ms;
-  }
-
-  #addLinkLimit(ms: number, bps: number | null): void {
-    if (bps === null) return;
-    this.#linkNarrowMs += ms;
-    this.#linkMinBps = Math.min(this.#linkMinBps ?? bps, bps);
-  }
-
-  #addBandwidth(bps: number | null): void {
-    if (bps !== null) this.#minDownlinkBps = Math.min(this.#minDownlinkBps ?? bps, bps);
   }
 
   #closeQuality(at: number): void {

@@ -1,6 +1,6 @@
 import type { CallVerdict, Quality, VerdictCause } from "../../../protocol/room-records.ts";
-import type { RtcConnectionEvent } from "../events.ts";
-import { type ClientReport, EvidenceCollector } from "./evidence.ts";
+import type { ClientReport, RtcConnectionEvent } from "../events.ts";
+import { EvidenceCollector } from "./evidence.ts";
 import { type Evidence, verdictOf } from "./verdict.ts";
 
 /** The live verdict is based on the last one to two windows. */

@@ -52,10 +52,10 @@ export const BUSY_CPU_PERCENT = 90;
 /** The required share of the call: a server that was busy for a minute does not explain a bad hour. */
 const BUSY_SHARE = 0.1;
 const LIMITED_SECONDS = 5;
-/** The required share of the call: an encoder that was limited for moments does not explain a bad hour. */
+/** The required share of the call: a limitation of some moments does not explain a bad hour. */
 const LIMITED_SHARE = 0.02;
 /** A bandwidth estimate takes seconds to recover from a short dip. */
-const HELD_BACK_SECONDS = 10;
+const NARROW_SECONDS = 10;
 const STALLED_MS = 3_000;
 /** Keys arrive a moment after the tracks. */
 const MISSING_KEY_SECONDS = 3;
@@ -85,7 +85,7 @@ export function verdictOf(evidence: Evidence): CallVerdict {
 }
 
 function qualityOf(qualityMs: Evidence["qualityMs"]): Quality {
-  const total = Object.values(qualityMs).reduce((sum, ms) => sum + ms, 0);
+  const total = totalMsOf(qualityMs);
   const order: Quality[] = ["lost", "poor", "good"];
   return order.find((quality) => total > 0 && qualityMs[quality] / total >= QUALITY_SHARE) ?? "excellent";
 }
@@ -120,7 +120,7 @@ const CAUSES: ((evidence: Evidence) => Finding | null)[] = [
           evidence: { missingKeysOf, missingKeySeconds },
         },
   ({ limitedByCpuSeconds, qualityMs }) =>
-    !lastedLongEnough(limitedByCpuSeconds, qualityMs)
+    !lasted(limitedByCpuSeconds, LIMITED_SECONDS, qualityMs)
       ? null
       : {
           cause: "publisher_cpu",
@@ -200,7 +200,7 @@ function uplinkLossy(evidence: Evidence): Finding | null {
 /** Loss on links between servers is not part of the loss measured on the path of the participant; it comes on top. */
 function serverLinkBad(all: Evidence): Finding | null {
   const { serverLinkLossPercent, serverLinkRttMs, serverLinkNarrowSeconds, leastServerLinkBps } = all;
-  if (isLong(serverLinkNarrowSeconds, all.qualityMs) && leastServerLinkBps !== null) {
+  if (lasted(serverLinkNarrowSeconds, NARROW_SECONDS, all.qualityMs) && leastServerLinkBps !== null) {
     const sentence = `For ${Math.round(serverLinkNarrowSeconds)} seconds, the bandwidth between two media servers of the room was too low for the video: it fell to ${Math.round(leastServerLinkBps / 1000)} kbit/s.`;
     return { cause: "server_link", sentence, evidence: { leastServerLinkBps, serverLinkNarrowSeconds } };
   }
@@ -219,7 +219,7 @@ function isMostlyWaiting(waitMs: number | null, rttMs: number | null): waitMs is
 }
 
 function encoderLimited({ limitedByBandwidthSeconds, qualityMs }: Evidence): Finding | null {
-  if (!lastedLongEnough(limitedByBandwidthSeconds, qualityMs)) return null;
+  if (!lasted(limitedByBandwidthSeconds, LIMITED_SECONDS, qualityMs)) return null;
   const sentence = `For ${Math.round(limitedByBandwidthSeconds)} seconds, the participant's upload bandwidth was too low for its video.`;
   return { cause: "uplink_narrow", sentence, evidence: { limitedByBandwidthSeconds } };
 }
@@ -227,13 +227,9 @@ function encoderLimited({ limitedByBandwidthSeconds, qualityMs }: Evidence): Fin
 /** A low bandwidth estimate alone is not proof: when little is sent, the estimate cannot show that more would fit. */
 function downlinkNarrow({ leastDownlinkBps, heldBackSeconds, qualityMs }: Evidence): Finding | null {
   const isNarrow = leastDownlinkBps !== null && leastDownlinkBps < NARROW_BPS;
-  if (!isNarrow || !isLong(heldBackSeconds, qualityMs)) return null;
+  if (!isNarrow || !lasted(heldBackSeconds, NARROW_SECONDS, qualityMs)) return null;
   const sentence = `For ${Math.round(heldBackSeconds)} seconds, the participant's download bandwidth was too low for the video that it requested: it fell to ${Math.round(leastDownlinkBps / 1000)} kbit/s.`;
   return { cause: "downlink_narrow", sentence, evidence: { leastDownlinkBps, heldBackSeconds } };
-}
-
-function isLong(heldBackSeconds: number, qualityMs: Evidence["qualityMs"]): boolean {
-  return heldBackSeconds >= HELD_BACK_SECONDS && lastedLongEnough(heldBackSeconds, qualityMs);
 }
 
 function wasAffected(
@@ -244,11 +240,15 @@ function wasAffected(
   return qualityOf(qualityMs) !== "excellent" || lossPercent >= LOSS_PERCENT || stalledMs >= STALLED_MS;
 }
 
-function lastedLongEnough(limitedSeconds: number, qualityMs: Evidence["qualityMs"]): boolean {
-  return limitedSeconds >= LIMITED_SECONDS && isShareOf(limitedSeconds, qualityMs, LIMITED_SHARE);
+/** Whether a limitation lasted for this many seconds, and for a relevant share of the call. */
+function lasted(seconds: number, minSeconds: number, qualityMs: Evidence["qualityMs"]): boolean {
+  return seconds >= minSeconds && isShareOf(seconds, qualityMs, LIMITED_SHARE);
 }
 
 function isShareOf(seconds: number, qualityMs: Evidence["qualityMs"], share: number): boolean {
-  const totalSeconds = Object.values(qualityMs).reduce((sum, ms) => sum + ms, 0) / 1_000;
-  return seconds > 0 && seconds >= totalSeconds * share;
+  return seconds > 0 && seconds * 1_000 >= totalMsOf(qualityMs) * share;
+}
+
+function totalMsOf(qualityMs: Evidence["qualityMs"]): number {
+  return Object.values(qualityMs).reduce((sum, ms) => sum + ms, 0);
 }

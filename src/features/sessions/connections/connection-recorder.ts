@@ -1,10 +1,10 @@
 import type { RtcTokenCaller } from "../../../kernel/http/callers.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
-import type { Tenant } from "../../../kernel/tenant.ts";
+import { sameTenant, type Tenant } from "../../../kernel/tenant.ts";
 import { ApiError } from "../../../protocol/errors.ts";
 import { IDENTITY_PATTERN } from "../../../protocol/ids.ts";
 import type { ConnectionEventType } from "../../../protocol/observability.ts";
-import type { RtcConnectionEvent, RtcRefusedEvent } from "../events.ts";
+import type { ClientReport, RtcConnectionEvent, RtcRefusedEvent } from "../events.ts";
 import type { ConnectionEventRow, ConnectionRow, ConnectionStore } from "./connection.store.ts";
 import { type ConnectionKey, newConnection, updateOf } from "./connection-update.ts";
 import type { ClassifiedErrorRow, ErrorStore } from "./error.store.ts";
@@ -268,16 +268,18 @@ export function createConnectionRecorder(
       addEvent(entry, type, "client", at, data);
       const code = typeof data?.code === "string" ? data.code.slice(0, 64) : type.toUpperCase();
       const failure: Failure = { source: "client", code };
-      const subject = { roomId, connectionId, identity };
+      const report = (content: ClientReport) => bus.emit("rtcReported", { roomId, connectionId, identity, ...content });
       if (type === "error") {
         if (classify(failure).category === "CLIENT_ERROR") addError(entry, tenant, roomId, failure);
         else addErrorOnce(entry, tenant, roomId, failure);
-        if (isDeviceError(code)) bus.emit("rtcReported", { ...subject, deviceError: code });
+        if (isDeviceError(code)) report({ deviceError: code });
       }
-      const limitation = type === "participant_connection_quality_changed" ? limitationOf(data) : null;
-      if (limitation) bus.emit("rtcReported", { ...subject, limitation });
-      const missingKeysOf = type === "participant_connection_quality_changed" ? missingKeysIn(data) : null;
-      if (missingKeysOf) bus.emit("rtcReported", { ...subject, missingKeysOf });
+      if (type === "participant_connection_quality_changed") {
+        const limitation = limitationOf(data);
+        if (limitation) report({ limitation });
+        const missingKeysOf = missingKeysIn(data);
+        if (missingKeysOf) report({ missingKeysOf });
+      }
       if (type === "connection_failed" && entry.row.connectedAt === null && entry.row.disconnectedAt === null) {
         change(entry, { state: "FAILED", disconnectedAt: now(), disconnectReason: code, lastSeenAt: now() });
         addErrorOnce(entry, tenant, roomId, failure);
@@ -298,10 +300,9 @@ export function createConnectionRecorder(
     inMemory: () => entries.size,
 
     /** Removes a user from memory, so that no later flush writes the user's connections again. */
-    forgetUser({ projectId, environment }: Tenant, identity: string): void {
+    forgetUser(tenant: Tenant, identity: string): void {
       const ofUser = [...entries.values()].filter(
-        ({ row }) =>
-          row.participantIdentity === identity && row.projectId === projectId && row.environment === environment,
+        ({ row }) => row.participantIdentity === identity && sameTenant(row, tenant),
       );
       remove(new Set(ofUser.map(({ row }) => row.id)));
     },
@@ -309,8 +310,10 @@ export function createConnectionRecorder(
 }
 
 /** The limitation of a client's encoder and its duration, as the client reports it. */
-function limitationOf(data: Record<string, unknown> = {}): { reason: "cpu" | "bandwidth"; seconds: number } | null {
-  const { limitation: reason, seconds } = data;
+function limitationOf({
+  limitation: reason,
+  seconds,
+}: Record<string, unknown> = {}): ClientReport["limitation"] | null {
   if (reason !== "cpu" && reason !== "bandwidth") return null;
   return {
     reason,

@@ -126,7 +126,7 @@ export function updateOf(before: ConnectionRow, event: RtcConnectionEvent): Conn
 const isAway = ({ state }: ConnectionRow): boolean => state === "RECONNECTING";
 
 /** The socket and the packets notice one outage at different times: two reconnects within this time count as one. */
-const SAME_OUTAGE_MS = 20_000;
+export const SAME_OUTAGE_MS = 20_000;
 
 function returned({ reconnectCount, reconnectedAt }: ConnectionRow, at: number): Partial<ConnectionRow> {
   if (reconnectedAt !== null && at - reconnectedAt < SAME_OUTAGE_MS) return { reconnectedAt: at };

@@ -39,8 +39,6 @@ const errorQuery = {
 type PageContext = Parameters<typeof page>[0];
 type ErrorQuery = PageRequest & { category?: Category; connectionId?: string };
 
-const tenantOf = ({ projectId, environment }: Tenant): Tenant => ({ projectId, environment });
-
 /** An API key reads its own project, and a dashboard session any project of its user. */
 function handlers(connections: Connections, rooms: RoomService) {
   const { errors } = connections;
@@ -51,30 +49,30 @@ function handlers(connections: Connections, rooms: RoomService) {
         name: "connections",
         start: NEWEST_BY_TIME,
         read: ([startedAt, id], limit) =>
-          connections.list({ ...tenantOf(tenant), state: query.state, roomId }, { startedAt, id }, limit),
+          connections.list(tenant, { state: query.state, roomId }, { startedAt, id }, limit),
         position: (row) => [row.startedAt, row.id],
         show: connections.present,
       });
     },
-    detail: (tenant: Tenant, reference: string) => connections.detail(tenantOf(tenant), reference),
+    detail: (tenant: Tenant, reference: string) => connections.detail(tenant, reference),
 
     errors(context: PageContext, tenant: Tenant, query: ErrorQuery) {
       const { category, connectionId } = query;
-      const present = (row: ClassifiedErrorRow) => errors.present(tenantOf(tenant), row);
+      const present = (row: ClassifiedErrorRow) => errors.present(tenant, row);
       if (connectionId !== undefined) {
-        const rows = errors.ofConnection(tenantOf(tenant), connectionId);
+        const rows = errors.ofConnection(tenant, connectionId);
         const matching = rows.filter((row) => category === undefined || row.category === category);
         return matching.slice(0, query.limit ?? 100).map(present);
       }
       return page<[number, string], ClassifiedErrorRow, ReturnType<typeof present>>(context, query, {
         name: "errors",
         start: NEWEST_BY_TIME,
-        read: ([occurredAt, id], limit) => errors.list({ ...tenantOf(tenant), category }, { occurredAt, id }, limit),
+        read: ([occurredAt, id], limit) => errors.list(tenant, category, { occurredAt, id }, limit),
         position: (row) => [row.occurredAt, row.id],
         show: present,
       });
     },
-    error: (tenant: Tenant, id: string) => errors.detail(tenantOf(tenant), id),
+    error: (tenant: Tenant, id: string) => errors.detail(tenant, id),
   };
 }
 

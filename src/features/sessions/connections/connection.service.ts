@@ -33,6 +33,9 @@ export function createConnections(runtime: Runtime, { findNode }: Pick<FlightRec
     return row;
   }
 
+  const connectionOf = (tenant: Tenant, { connection }: ClassifiedErrorRow): ConnectionRow | undefined =>
+    connection === null ? undefined : store.find(tenant, connection);
+
   const present = (row: ConnectionRow) => presentConnection(row, now());
 
   return {
@@ -72,14 +75,12 @@ export function createConnections(runtime: Runtime, { findNode }: Pick<FlightRec
         const row = findAny(tenant, reference);
         return row ? errorsStore.ofConnection(row.id).reverse() : [];
       },
-      present(tenant: Tenant, row: ClassifiedErrorRow) {
-        const connection = row.connection === null ? undefined : store.find(tenant, row.connection);
-        return presentError(row, connection?.connectionId ?? null);
-      },
+      present: (tenant: Tenant, row: ClassifiedErrorRow) =>
+        presentError(row, connectionOf(tenant, row)?.connectionId ?? null),
       detail(tenant: Tenant, id: string) {
         const row = errorsStore.find(tenant, id);
         if (!row) throw new ApiError("SVC_ERROR_NOT_FOUND");
-        const connection = row.connection === null ? undefined : store.find(tenant, row.connection);
+        const connection = connectionOf(tenant, row);
         return {
           ...presentError(row, connection?.connectionId ?? null),
           connection: connection ? present(connection) : null,

@@ -1,16 +1,14 @@
 import { getTableColumns } from "drizzle-orm";
 import { integer, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../../kernel/db/open.ts";
-import { changing, inserter, reading, rowsOf } from "../../../kernel/db/statements.ts";
+import { changing, filteredBy, inserter, reading, rowsOf, tenantColumns } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
-import type { Environment } from "../../../protocol/enums.ts";
 import type { ConnectionEventType, ConnectionState } from "../../../protocol/observability.ts";
 
 export const connections = sqliteTable("rtc_connections", {
   id: text("id").primaryKey(),
-  projectId: text("project_id").notNull(),
-  environment: text("environment").$type<Environment>().notNull(),
+  ...tenantColumns,
   /** The connection id that the client chose. */
   connectionId: text("connection_id").notNull(),
   roomId: text("room_id"),
@@ -47,7 +45,7 @@ export const connectionEvents = sqliteTable("rtc_connection_events", {
 export type ConnectionRow = typeof connections.$inferSelect;
 export type ConnectionEventRow = typeof connectionEvents.$inferSelect;
 
-type ConnectionFilter = Tenant & { state?: ConnectionState; roomId?: string };
+type ConnectionFilter = { state?: ConnectionState; roomId?: string };
 /** The position at which a page ended, in a list sorted by start and id, newest first. */
 type ConnectionPosition = { startedAt: number; id: string };
 
@@ -56,27 +54,14 @@ export type ConnectionStore = ReturnType<typeof connectionStore>;
 export function connectionStore({ $client: client }: Db) {
   const rows = rowsOf(client, connections);
   const OF_TENANT = "WHERE project_id = ? AND environment = ?";
-  const list = (filter: string) =>
+  const listed = filteredBy((conditions) =>
     rows<(string | number)[]>(
-      `${OF_TENANT} ${filter} AND (started_at, id) < (?, ?) ORDER BY started_at DESC, id DESC LIMIT ?`,
-    );
-  // One statement per filter: with an optional condition SQLite would not use the right index.
-  const lists = {
-    all: list(""),
-    byState: list("AND state = ?"),
-    byRoom: list("AND room_id = ?"),
-    byBoth: list("AND state = ? AND room_id = ?"),
-  };
+      `${OF_TENANT} ${conditions} AND (started_at, id) < (?, ?) ORDER BY started_at DESC, id DESC LIMIT ?`,
+    ),
+  );
   const byId = rows<[string, string, string]>(`${OF_TENANT} AND id = ?`);
   const byClient = rows<[string, string, string]>(`${OF_TENANT} AND connection_id = ? ORDER BY started_at DESC`);
   const events = rowsOf(client, connectionEvents)<[string]>("WHERE connection = ? ORDER BY at, id");
-  const save = inserter<ConnectionRow>(
-    client,
-    connections,
-    `ON CONFLICT (id) DO UPDATE SET ${Object.values(getTableColumns(connections))
-      .map(({ name }) => `${name} = excluded.${name}`)
-      .join(", ")}`,
-  );
   const addEvent = inserter<Omit<ConnectionEventRow, "id">>(client, connectionEvents);
   const closeAbandoned = changing<[]>(
     client,
@@ -90,10 +75,9 @@ export function connectionStore({ $client: client }: Db) {
   const remove = changing<[string]>(client, "DELETE FROM rtc_connections WHERE id = ?");
 
   return {
-    list({ projectId, environment, state, roomId }: ConnectionFilter, after: ConnectionPosition, limit: number) {
-      const statement = lists[state ? (roomId ? "byBoth" : "byState") : roomId ? "byRoom" : "all"];
-      const filters = [state, roomId].flatMap((value) => value || []);
-      return statement.all(projectId, environment, ...filters, after.startedAt, after.id, limit);
+    list({ projectId, environment }: Tenant, filter: ConnectionFilter, after: ConnectionPosition, limit: number) {
+      const { statement, values } = listed({ "state = ?": filter.state, "room_id = ?": filter.roomId });
+      return statement.all(projectId, environment, ...values, after.startedAt, after.id, limit);
     },
     find: ({ projectId, environment }: Tenant, id: string): ConnectionRow | undefined =>
       byId.get(projectId, environment, id),
@@ -102,7 +86,13 @@ export function connectionStore({ $client: client }: Db) {
       byClient.all(projectId, environment, connectionId),
     events: (connection: string): ConnectionEventRow[] => events.all(connection),
 
-    save: (unit: Unit, row: ConnectionRow) => void save(unit, row),
+    save: inserter<ConnectionRow>(
+      client,
+      connections,
+      `ON CONFLICT (id) DO UPDATE SET ${Object.values(getTableColumns(connections))
+        .map(({ name }) => `${name} = excluded.${name}`)
+        .join(", ")}`,
+    ),
     addEvents(unit: Unit, added: Omit<ConnectionEventRow, "id">[]): void {
       for (const row of added) addEvent(unit, row);
     },

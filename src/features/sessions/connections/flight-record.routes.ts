@@ -3,12 +3,9 @@ import { permit } from "../../../kernel/http/guards.ts";
 import type { Http } from "../../../kernel/http/http.ts";
 import { documented } from "../../../kernel/http/reference/docs.ts";
 import { EnvironmentQuery } from "../../../kernel/http/schema.ts";
-import type { Tenant } from "../../../kernel/tenant.ts";
 import { FlightDump } from "../../../protocol/media/flight.ts";
 import { ConnectionDump } from "../session.schema.ts";
 import type { FlightRecords } from "./flight-records.ts";
-
-const tenantOf = ({ projectId, environment }: Tenant): Tenant => ({ projectId, environment });
 
 const CONTENTS = "Headers of packets, reports and estimates of its last seconds, for `stoa replay`; no content.";
 
@@ -19,7 +16,7 @@ export const flightRecordKeyRoutes = ({ guards }: Http, flightRecords: FlightRec
       "/dump",
       async ({ caller, params, set }) => {
         set.status = 201;
-        return flightRecords.dump(tenantOf(caller), params.connectionId);
+        return flightRecords.dump(caller, params.connectionId);
       },
       {
         ...documented(
@@ -30,18 +27,14 @@ export const flightRecordKeyRoutes = ({ guards }: Http, flightRecords: FlightRec
         response: { 201: ConnectionDump },
       },
     )
-    .get("/dumps", ({ caller, params }) => flightRecords.list(tenantOf(caller), params.connectionId), {
+    .get("/dumps", ({ caller, params }) => flightRecords.list(caller, params.connectionId), {
       ...documented("Dumps of a connection, newest first", ["SVC_CONNECTION_NOT_FOUND"]),
       response: { 200: t.Array(ConnectionDump) },
     })
-    .get(
-      "/dumps/:dumpId",
-      ({ caller, params }) => flightRecords.read(tenantOf(caller), params.connectionId, params.dumpId),
-      {
-        ...documented("A dump", ["SVC_CONNECTION_NOT_FOUND", "SVC_DUMP_NOT_FOUND"], CONTENTS),
-        response: { 200: FlightDump },
-      },
-    );
+    .get("/dumps/:dumpId", ({ caller, params }) => flightRecords.read(caller, params.connectionId, params.dumpId), {
+      ...documented("A dump", ["SVC_CONNECTION_NOT_FOUND", "SVC_DUMP_NOT_FOUND"], CONTENTS),
+      response: { 200: FlightDump },
+    });
 
 export const flightRecordDashboardRoutes = ({ guards }: Http, flightRecords: FlightRecords) =>
   new Elysia({ prefix: "/v1/projects/:projectId/connections/:connectionId", tags: ["observability: dashboard"] })
@@ -50,7 +43,7 @@ export const flightRecordDashboardRoutes = ({ guards }: Http, flightRecords: Fli
       "/dump",
       async (context) => {
         context.set.status = 201;
-        return flightRecords.dump(tenantOf(context), context.params.connectionId);
+        return flightRecords.dump(context, context.params.connectionId);
       },
       {
         ...documented("Keep what the flight recorder of a connection holds", [
@@ -64,7 +57,7 @@ export const flightRecordDashboardRoutes = ({ guards }: Http, flightRecords: Fli
         response: { 201: ConnectionDump },
       },
     )
-    .get("/dumps", (context) => flightRecords.list(tenantOf(context), context.params.connectionId), {
+    .get("/dumps", (context) => flightRecords.list(context, context.params.connectionId), {
       ...documented("Dumps of a connection, newest first", ["SVC_PROJECT_NOT_FOUND", "SVC_CONNECTION_NOT_FOUND"]),
       transform: permit("observability:read"),
       query: t.Object(EnvironmentQuery),
@@ -72,7 +65,7 @@ export const flightRecordDashboardRoutes = ({ guards }: Http, flightRecords: Fli
     })
     .get(
       "/dumps/:dumpId",
-      (context) => flightRecords.read(tenantOf(context), context.params.connectionId, context.params.dumpId),
+      (context) => flightRecords.read(context, context.params.connectionId, context.params.dumpId),
       {
         ...documented("A dump", ["SVC_PROJECT_NOT_FOUND", "SVC_CONNECTION_NOT_FOUND", "SVC_DUMP_NOT_FOUND"]),
         transform: permit("observability:read"),

@@ -1,13 +1,11 @@
-import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { integer, sqliteTable } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../../kernel/db/open.ts";
-import { changing, inserter, reading } from "../../../kernel/db/statements.ts";
+import { changing, inserter, reading, tenantColumns } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
-import type { Environment } from "../../../protocol/enums.ts";
 
 export const activityMinutes = sqliteTable("activity_minutes", {
-  projectId: text("project_id").notNull(),
-  environment: text("environment").$type<Environment>().notNull(),
+  ...tenantColumns,
   at: integer("at").notNull(),
   messages: integer("messages").notNull(),
   deliveries: integer("deliveries").notNull(),
@@ -18,12 +16,6 @@ export type ActivityRow = typeof activityMinutes.$inferSelect;
 export type ActivityCounts = Omit<ActivityRow, keyof Tenant>;
 
 export function activityStore({ $client: client }: Db) {
-  const add = inserter<ActivityRow>(
-    client,
-    activityMinutes,
-    `ON CONFLICT (project_id, environment, at) DO UPDATE SET messages = messages + excluded.messages,
-     deliveries = deliveries + excluded.deliveries, failed_deliveries = failed_deliveries + excluded.failed_deliveries`,
-  );
   const since = reading<ActivityCounts, [string, string, number]>(
     client,
     `SELECT at, messages, deliveries, failed_deliveries AS failedDeliveries FROM activity_minutes
@@ -33,7 +25,13 @@ export function activityStore({ $client: client }: Db) {
 
   return {
     /** Adds to the counts of that minute. */
-    add: (unit: Unit, row: ActivityRow) => void add(unit, row),
+    add: inserter<ActivityRow>(
+      client,
+      activityMinutes,
+      `ON CONFLICT (project_id, environment, at) DO UPDATE SET messages = messages + excluded.messages,
+       deliveries = deliveries + excluded.deliveries,
+       failed_deliveries = failed_deliveries + excluded.failed_deliveries`,
+    ),
     since: ({ projectId, environment }: Tenant, from: number): ActivityCounts[] =>
       since.all(projectId, environment, from),
     prune: (unit: Unit, before: number) => void prune.run(unit, before),

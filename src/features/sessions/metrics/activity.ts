@@ -1,5 +1,5 @@
 import type { Runtime } from "../../../kernel/runtime.ts";
-import type { Tenant } from "../../../kernel/tenant.ts";
+import { sameTenant, type Tenant } from "../../../kernel/tenant.ts";
 import type { Environment } from "../../../protocol/enums.ts";
 import { type ActivityCounts, type ActivityRow, activityStore } from "./activity.store.ts";
 
@@ -37,10 +37,7 @@ export function createActivity({ bus, db, now, write }: Pick<Runtime, "bus" | "d
   return {
     /** Written and unwritten counts, unsorted. */
     read(tenant: Tenant, from: number): ActivityCounts[] {
-      const { projectId, environment } = tenant;
-      const unwritten = [...pending.values()].filter(
-        (row) => row.projectId === projectId && row.environment === environment && row.at >= from,
-      );
+      const unwritten = [...pending.values()].filter((row) => sameTenant(row, tenant) && row.at >= from);
       return [...store.since(tenant, from), ...unwritten];
     },
 

@@ -1,17 +1,11 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import type {
-  DeliveryStatus,
-  Environment,
-  WebhookDisabledReason,
-  WebhookFormat,
-  WebhookStatus,
-} from "../../../protocol/enums.ts";
+import { tenantColumns } from "../../../kernel/db/statements.ts";
+import type { DeliveryStatus, WebhookDisabledReason, WebhookFormat, WebhookStatus } from "../../../protocol/enums.ts";
 import type { LivekitEventType, WebhookEventType } from "../../../protocol/webhook-events.ts";
 
 export const webhookEndpoints = sqliteTable("webhook_endpoints", {
   id: text("id").primaryKey(),
-  projectId: text("project_id").notNull(),
-  environment: text("environment").$type<Environment>().notNull(),
+  ...tenantColumns,
   url: text("url").notNull(),
   description: text("description"),
   format: text("format").$type<WebhookFormat>().notNull().default("stoa"),
@@ -37,8 +31,7 @@ export const webhookEndpoints = sqliteTable("webhook_endpoints", {
 export const webhookEvents = sqliteTable("webhook_events", {
   seq: integer("seq").primaryKey({ autoIncrement: true }),
   id: text("id").notNull().unique(),
-  projectId: text("project_id").notNull(),
-  environment: text("environment").$type<Environment>().notNull(),
+  ...tenantColumns,
   type: text("type").notNull(),
   body: text("body").notNull(),
   messageId: text("message_id"),

@@ -1,6 +1,6 @@
 import { Job, JobState, JobStatus, JobType } from "@livekit/protocol";
 import type { Runtime } from "../../../kernel/runtime.ts";
-import { type Tenant, tenantSet } from "../../../kernel/tenant.ts";
+import { sameTenant, type Tenant, tenantSet } from "../../../kernel/tenant.ts";
 import { roomSid } from "../../../protocol/media/livekit-sids.ts";
 import type { LiveRoom, SessionRegistry } from "../../signaling/rtc-session.ts";
 import { type DispatchRow, dispatchStore } from "./dispatch.store.ts";
@@ -120,9 +120,8 @@ export function createRoomAgents({ db, write, log, now }: Runtime, { find, regis
       worker: AgentWorker,
       jobIds: ReadonlySet<string>,
     ): { roomAgents: RoomAgents; dispatch: Dispatch; assigned: AssignedJob }[] {
-      const { projectId, environment } = worker.key;
       return [...byRoom.values()]
-        .filter((roomAgents) => roomAgents.projectId === projectId && roomAgents.environment === environment)
+        .filter((roomAgents) => sameTenant(roomAgents, worker.key))
         .flatMap((roomAgents) =>
           [...roomAgents.dispatches.values()].flatMap((dispatch) =>
             [...dispatch.jobs.values()].flatMap((assigned) => {

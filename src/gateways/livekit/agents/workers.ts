@@ -20,7 +20,7 @@ import type { ApiKeyCaller } from "../../../kernel/http/callers.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { createFrameBudget } from "../../../kernel/socket/frame-reader.ts";
 import type { SocketEvents, TopicSocket } from "../../../kernel/socket/sockets.ts";
-import type { Tenant } from "../../../kernel/tenant.ts";
+import { sameTenant, type Tenant } from "../../../kernel/tenant.ts";
 import type { Timers } from "../../../kernel/time/timers.ts";
 import { CLOSE_CODES } from "../../../protocol/close-codes.ts";
 import type { SignalingCore } from "../../signaling/signaling.ts";
@@ -153,13 +153,12 @@ export function createWorkers(runtime: Runtime, deps: WorkersDeps, events: Worke
     }
   });
 
-  const isOf = ({ projectId, environment }: Tenant, { key }: AgentWorker) =>
-    key.projectId === projectId && key.environment === environment;
-
   const fitting = (tenant: Tenant, type: JobType, agentName: string): AgentWorker[] =>
     [...workers].filter(
       (worker) =>
-        isOf(tenant, worker) && worker.registration?.type === type && worker.registration.agentName === agentName,
+        sameTenant(tenant, worker.key) &&
+        worker.registration?.type === type &&
+        worker.registration.agentName === agentName,
     );
 
   function choose(free: readonly AgentWorker[]): AgentWorker | undefined {
@@ -210,7 +209,7 @@ export function createWorkers(runtime: Runtime, deps: WorkersDeps, events: Worke
   }
 
   return {
-    servesTenant: (tenant: Tenant): boolean => [...workers].some((worker) => isOf(tenant, worker)),
+    servesTenant: (tenant: Tenant): boolean => [...workers].some((worker) => sameTenant(tenant, worker.key)),
     hasWorker: (tenant: Tenant, type: JobType, agentName: string) => fitting(tenant, type, agentName).length > 0,
 
     /** Offers the job to free workers one after another, once each. */
@@ -233,7 +232,7 @@ export function createWorkers(runtime: Runtime, deps: WorkersDeps, events: Worke
       const worker = new AgentWorker(`AW_${randomBase62(12)}`, key, socket, timers);
       const frames = config.SIGNALING_MAX_MESSAGES_PER_WINDOW * FRAMES_PER_OURS;
       const spend = createFrameBudget(now, frames, config.RATE_LIMIT_WINDOW_SECONDS);
-      if ([...workers].filter((other) => isOf(key, other)).length >= MAX_WORKERS_PER_PROJECT) {
+      if ([...workers].filter((other) => sameTenant(key, other.key)).length >= MAX_WORKERS_PER_PROJECT) {
         worker.close(CLOSE_CODES.tooManyAttempts, `at most ${MAX_WORKERS_PER_PROJECT} workers`);
       } else workers.add(worker);
       const cancel = timers.after(REGISTER_TIMEOUT_MS, () => {

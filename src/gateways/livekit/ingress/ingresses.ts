@@ -4,7 +4,7 @@ import { sameSecret } from "../../../kernel/crypto/secrets.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { ApiKeyCaller, RtcTokenCaller } from "../../../kernel/http/callers.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
-import type { Tenant } from "../../../kernel/tenant.ts";
+import { sameTenant, type Tenant } from "../../../kernel/tenant.ts";
 import { ID_PREFIX } from "../../../protocol/ids.ts";
 import type { PublishedSection } from "../../../protocol/signaling.ts";
 import type { Client, SessionRegistry } from "../../signaling/rtc-session.ts";
@@ -162,9 +162,9 @@ export function createIngresses(runtime: Runtime, { apiKeys, registry, whip, cal
     session: (id: string) => registry.session(running.get(id)?.sessionId ?? "") ?? null,
     resourceId: (id: string): string => running.get(id)?.resourceId ?? "",
 
-    find({ projectId, environment }: Tenant, id: string): IngressRow | null {
+    find(tenant: Tenant, id: string): IngressRow | null {
       const row = store.get(id);
-      return row?.projectId === projectId && row.environment === environment ? row : null;
+      return row && sameTenant(row, tenant) ? row : null;
     },
 
     isFull: (tenant: Tenant): boolean => store.list(tenant).length >= PER_PROJECT,
