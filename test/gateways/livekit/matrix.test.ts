@@ -2,7 +2,8 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { decodeJwt } from "jose";
 import { rtcServer } from "../../harness/rtc.ts";
 import { RawClient } from "./harness/raw-client.ts";
-import { openStage, type Stage } from "./harness/stage.ts";
+import { emitted, enter, exchange, prepare } from "./harness/rooms-in-page.ts";
+import { openStage, type Stage, WAIT_MS } from "./harness/stage.ts";
 
 const KEY = "a".repeat(16);
 const HOME = "example.org";
@@ -94,6 +95,8 @@ const current = (token: string, userId: string, more: object = {}, server = HOME
     ...more,
   });
 
+const digest = (...parts: string[]) => Bun.SHA256.hash(JSON.stringify(parts), "base64").replace(/=+$/, "");
+
 test("an OpenID token that the homeserver confirms gives a token with which Element Call joins", async () => {
   const { status, url, jwt, cors } = await legacy("ann");
   expect([status, url, cors]).toEqual([200, stage.wsUrl, "https://call.element.io"]);
@@ -118,6 +121,18 @@ test("an OpenID token that the homeserver confirms gives a token with which Elem
   const elsewhere = await current("bob", "@bob:example.org", { slot_id: "another" });
   expect(decodeJwt(elsewhere.jwt).video).not.toEqual(decodeJwt(bob.jwt).video);
   for (const client of [ann, second]) client.close();
+});
+
+test("names of rooms and identities are those of the test vectors of MSC4195", async () => {
+  users.alice = "@alice:example.com";
+  const alice = { id: "memberABC", claimed_user_id: "@alice:example.com", claimed_device_id: "DEVICE123" };
+  const call = { room_id: "!roomid:example.com", slot_id: "slot1234", member: alice };
+  const { jwt } = await post("/get_token", { ...call, ...openId("alice", "example.com") });
+  const { sub, video } = decodeJwt<{ video: { room: string } }>(jwt);
+  expect([sub, video.room]).toEqual([
+    "J+T45tGruxc+HrUOqJJlyQSV33m728Cme4+vt8/SWrU",
+    "O8437W3+jmzMVjoIP3tNwbm+XxHQk2iKpOA7aqw3qSc",
+  ]);
 });
 
 test("a token that is not confirmed, or for another user or homeserver, is refused", async () => {
@@ -177,6 +192,61 @@ test("a delegated leave event is delayed while the participant is in the call, a
   // The first attempt fails.
   await until(() => times("send") === 2);
 });
+
+test(
+  "Element Call's requests and livekit-client in one page: a legacy and a current client meet, and their leaving is sent",
+  async () => {
+    const page = await stage.page("livekit-client");
+    await prepare(page);
+    const inCall = { room_id: "!call:example.org", slot_id: "m.call#ROOM" };
+    const delay = { delay_timeout: 2_000, delay_cs_api_url: "https://client.example.org" };
+    const asks = {
+      ann: ["/sfu/get", { room: inCall.room_id, device_id: "ANNS", ...openId("ann"), ...delay, delay_id: "anns" }],
+      bob: [
+        "/get_token",
+        { ...inCall, member: member("@bob:example.org"), ...openId("bob"), ...delay, delay_id: "bobs" },
+      ],
+    } as const;
+    for (const [who, [path, body]] of Object.entries(asks)) {
+      const { url, jwt } = await page.evaluate(
+        async ([address, body]) => {
+          const headers = { "content-type": "application/json" };
+          return (await fetch(address, { method: "POST", headers, body: JSON.stringify(body) })).json();
+        },
+        [`${stage.server.url}${path}`, body] as const,
+      );
+      await enter(page, who, url, jwt, { publish: true });
+    }
+    const ids = await page.evaluate(() =>
+      ["ann", "bob"].map((who) => {
+        const { name, localParticipant, remoteParticipants } = window.rooms[who];
+        return { room: name, own: localParticipant.identity, others: [...remoteParticipants.keys()] };
+      }),
+    );
+    const [anns, bobs] = ["@ann:example.org:ANNS", ids[1]?.own as string];
+    expect(bobs).toBe(digest("@bob:example.org", "DEVICE", "member"));
+    const room = digest(inCall.room_id, inCall.slot_id);
+    expect(ids).toEqual([
+      { room, own: anns, others: [bobs] },
+      { room, own: bobs, others: [anns] },
+    ]);
+    await exchange(page, "ann", "bob", { ann: anns, bob: bobs });
+
+    const times = (event: string, action: string) =>
+      asked.filter((one) => one === `${EVENTS}/${event}/${action}`).length;
+    await until(() => times("anns", "restart") >= 2 && times("bobs", "restart") >= 2);
+    expect(times("anns", "send") + times("bobs", "send")).toBe(0);
+    await page.evaluate(() => window.rooms.ann.disconnect());
+    await until(() => times("anns", "send") === 1);
+    await emitted(page, "bob", `participantDisconnected ${anns}`);
+    expect(times("bobs", "send")).toBe(0);
+    // The page is closed, as a user closes it.
+    await page.goto("about:blank");
+    await until(() => times("bobs", "send") === 1);
+    await page.context().close();
+  },
+  3 * WAIT_MS,
+);
 
 test("a client that is in the call already hands over its leave event; an event that is gone is left alone", async () => {
   const { url, jwt } = await current("bob", "@bob:example.org", { room_id: "!later:x" });

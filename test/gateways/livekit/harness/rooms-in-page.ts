@@ -1,0 +1,122 @@
+import type { Scripted } from "../../../e2e/sdk/scripted.ts";
+import { WAIT_MS } from "./stage.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: a package that is not among our dependencies, driven as its users drive it
+export type Anything = any;
+
+declare global {
+  interface Window {
+    /** The rooms that this page has joined, by the identity under which it did. */
+    rooms: Record<string, Anything>;
+    /** Every event of a room with its arguments, as one line: `participantConnected ben`. */
+    lines: Record<string, string[]>;
+    enter(identity: string, url: string, token: string, options?: EnterOptions): Promise<void>;
+    /** A small video with ten frames a second, and a tone. */
+    painted(width: number, height: number): MediaStreamTrack;
+    tone(): MediaStreamTrack;
+    /** Resolves once more frames of a participant's video, and more packets of its audio, have arrived. */
+    flows(identity: string, of: string): Promise<void>;
+    publication(identity: string, of: string, source: string): Anything;
+  }
+}
+
+type EnterOptions = { room?: object; connect?: object; publish?: boolean };
+
+/** Prepares a page for participants of its own, several of whom may be in one room. */
+export const prepare = (page: Scripted) =>
+  page.evaluate(() => {
+    const { LivekitClient } = window;
+    const { Room, RoomEvent } = LivekitClient;
+    const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+    const described = (value: Anything): string => {
+      if (value instanceof Uint8Array) return value.length > 40 ? `${value.length} bytes` : String(value);
+      if (Array.isArray(value)) return value.map(described).join();
+      if (value === null || typeof value !== "object") return String(value);
+      return value.identity ?? value.source ?? JSON.stringify(value);
+    };
+    const context = new AudioContext();
+    window.rooms = {};
+    window.lines = {};
+    window.painted = (width, height) => {
+      const canvas = Object.assign(document.createElement("canvas"), { width, height });
+      const surface = canvas.getContext("2d") as CanvasRenderingContext2D;
+      let frame = 0;
+      setInterval(() => {
+        surface.fillStyle = `hsl(${frame++ * 7} 80% 50%)`;
+        surface.fillRect(0, 0, width, height);
+      }, 100);
+      return canvas.captureStream(10).getVideoTracks()[0] as MediaStreamTrack;
+    };
+    window.tone = () => {
+      const [voice, out] = [context.createOscillator(), context.createMediaStreamDestination()];
+      voice.connect(out);
+      voice.start();
+      return out.stream.getAudioTracks()[0] as MediaStreamTrack;
+    };
+    window.enter = async (identity, url, token, { room: options, connect, publish } = {}) => {
+      const room = new Room(options);
+      const lines: string[] = [];
+      window.rooms[identity] = room;
+      window.lines[identity] = lines;
+      for (const event of Object.values(RoomEvent) as string[])
+        room.on(event, (...args: unknown[]) => lines.push([event, ...args.map(described)].join(" ")));
+      await room.connect(url, token, connect);
+      if (!publish) return;
+      const { localParticipant: me } = room;
+      await me.publishTrack(window.painted(160, 90), { source: "camera", simulcast: false });
+      await me.publishTrack(window.tone(), { source: "microphone" });
+    };
+    window.publication = (identity, of, source) =>
+      window.rooms[identity].remoteParticipants.get(of)?.getTrackPublication(source);
+    const counted = async (identity: string, of: string, source: string, field: string) => {
+      const receiver: RTCRtpReceiver | undefined = window.publication(identity, of, source)?.track?.receiver;
+      const stats = (await receiver?.getStats()) as Map<string, Anything> | undefined;
+      return [receiver, [...(stats?.values() ?? [])].find(({ type }) => type === "inbound-rtp")?.[field] ?? 0] as const;
+    };
+    const grows = async (identity: string, of: string, source: string, field: string) => {
+      let [first, from] = await counted(identity, of, source, field);
+      for (;;) {
+        await wait(100);
+        const [receiver, count] = await counted(identity, of, source, field);
+        if (receiver !== first) [first, from] = [receiver, count];
+        else if (receiver && count >= from + 5) return;
+      }
+    };
+    window.flows = async (identity, of) => {
+      await Promise.all([
+        grows(identity, of, "camera", "framesDecoded"),
+        grows(identity, of, "microphone", "packetsReceived"),
+      ]);
+    };
+  }, undefined);
+
+export const enter = (page: Scripted, identity: string, url: string, token: string, options: EnterOptions = {}) =>
+  page.evaluate(({ identity, url, token, options }) => window.enter(identity, url, token, options), {
+    identity,
+    url,
+    token,
+    options,
+  });
+
+/** A participant's room has emitted an event that starts like this. */
+export async function emitted(page: Scripted, identity: string, line: string, timeout = WAIT_MS): Promise<void> {
+  try {
+    await page.waitForFunction(
+      ({ identity, line }) => window.lines[identity]?.some((one) => one === line || one.startsWith(`${line} `)),
+      { identity, line },
+      { timeout },
+    );
+  } catch (error) {
+    const lines = await page.evaluate((identity) => window.lines[identity], identity);
+    throw new Error(`${identity} has not got "${line}", but ${JSON.stringify(lines)}`, { cause: error });
+  }
+}
+
+/** Both ways between participants of this page, video and audio arrive now; `known` is their identities if they differ. */
+export const exchange = (page: Scripted, one: string, other: string, known: Record<string, string> = {}) =>
+  page.evaluate(
+    async ({ one, other, known }) => {
+      await Promise.all([window.flows(one, known[other] ?? other), window.flows(other, known[one] ?? one)]);
+    },
+    { one, other, known },
+  );
