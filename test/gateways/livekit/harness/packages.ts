@@ -4,8 +4,10 @@ import { join } from "node:path";
 
 const ROOT = join(import.meta.dir, "../../../..");
 
-/** Installs LiveKit's published packages, once for each list of them, and returns their `node_modules`. */
-export async function livekitPackages(named: "packages" | "agent-packages" = "packages"): Promise<string> {
+/** Installs published packages, once for each list of them, and returns their `node_modules`. */
+export async function livekitPackages(
+  named: "packages" | "agent-packages" | "vite-packages" = "packages",
+): Promise<string> {
   const source = join(import.meta.dir, named);
   const list = readFileSync(join(source, "bun.lock"));
   const digest = createHash("sha256").update(list).digest("hex").slice(0, 12);
