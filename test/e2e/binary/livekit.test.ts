@@ -30,6 +30,20 @@ test(
       await Promise.all([...flowing, "ready"].map((line) => pair.says(line)));
       pair.does("data");
       await Promise.all([pair.says("ben reads ann t to all"), pair.says("rpc 42")]);
+      pair.does("more");
+      await Promise.all(
+        [
+          "ann gets ben video",
+          "ann reads text of ben true",
+          "ben reads text of ann true",
+          "ann reads bytes of ben 200000",
+          "ben reads bytes of ann 200000",
+          "ann reads ben lossy maybe",
+          "ben reads ann lossy maybe",
+          "rpc refuse 42 A4",
+          "rpc unknown 1400 ",
+        ].map((line) => pair.says(line)),
+      );
       const there = (await stage.rooms.listParticipants("binary")) as { identity: string }[];
       expect(there.map(({ identity }) => identity).sort()).toEqual(["ann", "ben"]);
       await stage.rooms.updateParticipant("binary", "ann", { attributes: { team: "red" } });
