@@ -1,13 +1,24 @@
 /**
  * Which tests run when, beside what, and which programs they need. What holds for a folder stands here; a file that differs
- * from its folder says so in its first lines: `// suite: all`, `// suite: soak`, `// runs: alone`, `// needs: gcc libssl-dev`.
+ * from its folder says so in its first lines: `// suite: all`, `// suite: soak`, `// runs: alone`, `// runs: beside one`,
+ * `// browser: shell`, `// browser: windows`, `// needs: gcc libssl-dev`.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** `default` runs in `bin/test`, `all` in `bin/test --all`, `soak` (long rounds and matrices) in `bin/test --soak`. */
 export type Suite = "default" | "all" | "soak";
-export type TestFile = { path: string; folder: string; suite: Suite; alone: boolean; needs: string[] };
+/** What else runs at the same time: other folders, one other that needs quiet as well, or nothing. */
+export type Beside = "others" | "one" | "nothing";
+export type TestFile = {
+  path: string;
+  folder: string;
+  suite: Suite;
+  beside: Beside;
+  /** Pages open in `chromium-headless-shell`. */
+  shell: boolean;
+  needs: string[];
+};
 
 /** How the tests of a folder run, if not like all others. */
 type Kind = {
@@ -15,10 +26,12 @@ type Kind = {
   onlyAll?: true;
   /** Starts browsers, programs or whole servers: each test may take three minutes instead of half of one. */
   slow?: true;
-  /** Measures how smoothly something runs, or loads the machine on purpose: runs last, with nothing beside it. */
-  alone?: true;
+  /** "one" and "nothing" are for what measures how smoothly something runs, or loads the machine on purpose; it runs last. */
+  beside?: Beside;
   /** Waits for most of its time, for leases, resume windows or certificates: runs as a third, beside two that compute. */
   waits?: true;
+  /** Computes, and waits for nothing whose time is limited: runs as a fourth, in the processor time that the others leave. */
+  background?: true;
   /** Drives a browser: one such folder runs beside others, and two once those are done, as two cores bear no more. */
   browser?: true;
   /**
@@ -34,8 +47,8 @@ const KINDS: Record<string, Kind> = {
   "e2e/binary": { slow: true },
   "e2e/faults": { onlyAll: true, slow: true },
   "e2e/journey": { slow: true, browser: true },
-  "e2e/networks": { onlyAll: true, slow: true, alone: true, ownNetwork: true },
-  "e2e/verdicts": { onlyAll: true, slow: true, alone: true, ownNetwork: true },
+  "e2e/networks": { onlyAll: true, slow: true, beside: "one", ownNetwork: true },
+  "e2e/verdicts": { onlyAll: true, slow: true, beside: "nothing", ownNetwork: true },
   e2e: { onlyAll: true, slow: true, browser: true },
   "features/recordings": { onlyAll: true, slow: true },
   foreign: { onlyAll: true, slow: true, browser: true, ownNetwork: true },
@@ -47,7 +60,9 @@ const KINDS: Record<string, Kind> = {
   ops: { onlyAll: true, slow: true, waits: true, ownNetwork: true },
   "ops/load-test": { onlyAll: true },
   "rtc-client": { onlyAll: true, slow: true },
-  "web/package": { onlyAll: true, slow: true },
+  spec: { slow: true, background: true },
+  "web/docs": { slow: true, background: true },
+  "web/package": { onlyAll: true, slow: true, background: true },
 };
 
 /** Folders whose servers and commands start from the built binary: three times as fast as from source. */
@@ -126,10 +141,6 @@ export function startsFromBinary(folder: string): boolean {
   return FROM_BINARY.includes(folder);
 }
 
-export function usesHeadlessShell(folder: string): boolean {
-  return IN_HEADLESS_SHELL.includes(folder);
-}
-
 /** Folders of `test/` whose own folders run in processes of their own. */
 const GROUPS = ["e2e", "features", "gateways", "network", "nodes", "ops", "web"];
 /** Code for tests, and measurements: nothing that passes or fails. */
@@ -153,13 +164,16 @@ export function findTests(root: string, filter = ""): TestFile[] {
 function describeTest(root: string, path: string): TestFile {
   const folder = folderOf(path);
   const head = readFileSync(join(root, path), "utf8").slice(0, 400);
-  const own = /^\/\/ suite: (all|soak)$/m.exec(head)?.[1] as Suite | undefined;
-  const needs = /^\/\/ needs: (.+)$/m.exec(head)?.[1]?.split(" ") ?? [];
+  const line = (name: string) => new RegExp(`^// ${name}: (.+)$`, "m").exec(head)?.[1];
+  const runs = line("runs");
+  const browser = line("browser");
+  const needs = line("needs")?.split(" ") ?? [];
   return {
     path,
     folder,
-    suite: own ?? (kindOf(folder).onlyAll ? "all" : "default"),
-    alone: kindOf(folder).alone ?? /^\/\/ runs: alone$/m.test(head),
+    suite: (line("suite") as Suite | undefined) ?? (kindOf(folder).onlyAll ? "all" : "default"),
+    beside: runs === undefined ? (kindOf(folder).beside ?? "others") : runs === "alone" ? "nothing" : "one",
+    shell: browser === undefined ? IN_HEADLESS_SHELL.includes(folder) : browser === "shell",
     needs: [...new Set([...(PACKAGES[folder] ?? []), ...needs])],
   };
 }

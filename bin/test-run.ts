@@ -3,7 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 type FileResult = { passed: number; failed: number; seconds: number };
-type RunOptions = { timeoutMs: number; env: Record<string, string | undefined>; ownNetwork?: boolean };
+type RunOptions = {
+  timeoutMs: number;
+  env: Record<string, string | undefined>;
+  ownNetwork?: boolean;
+  /** A command that runs the rest of its command line. */
+  prefix?: string[];
+};
 /** `cpuSeconds` includes the processes that the command has started and waited for, so most servers and browsers. */
 type Run = { code: number; output: string; cpuSeconds: number };
 
@@ -11,13 +17,13 @@ type Run = { code: number; output: string; cpuSeconds: number };
 export async function runFiles(
   root: string,
   files: readonly string[],
-  { timeoutMs, env, ownNetwork = false }: RunOptions,
+  { timeoutMs, env, ownNetwork = false, prefix = [] }: RunOptions,
 ): Promise<Run & { files: Map<string, FileResult> }> {
   const folder = mkdtempSync(join(tmpdir(), "stoa-report-"));
   const report = join(folder, "junit.xml");
   const options = ["--only-failures", `--timeout=${timeoutMs}`, "--reporter=junit", `--reporter-outfile=${report}`];
-  const prefix = ownNetwork ? await networkNamespace() : [];
-  const command = [...prefix, process.execPath, "test", ...options, ...files.map((file) => `./${file}`)];
+  const namespace = ownNetwork ? await networkNamespace() : [];
+  const command = [...prefix, ...namespace, process.execPath, "test", ...options, ...files.map((file) => `./${file}`)];
   const ran = await run(command, root, env);
   const results = existsSync(report) ? readReport(readFileSync(report, "utf8")) : new Map<string, FileResult>();
   rmSync(folder, { recursive: true });

@@ -6,15 +6,15 @@
  * `--retry` is for machines that others use too, such as a shared CI: a file that failed runs once more, alone, at the end.
  * If it passes then, the run does not fail, but its last lines name the file as flaky: a bug to be found.
  *
- * Each folder runs in a process of its own, so that a crash in one does not hide the rest; two run at a time, and a third
- * that mostly waits.
+ * Each folder runs in a process of its own, so that a crash in one does not hide the rest; two run at a time, a third that
+ * mostly waits, and a fourth of low priority that only computes.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { buildWeb } from "./build-web.ts";
 import { installPackages, isMissing } from "./debian-packages.ts";
-import { findTests, kindOf, type Suite, startsFromBinary, type TestFile, usesHeadlessShell } from "./test-plan.ts";
+import { findTests, kindOf, type Suite, startsFromBinary, type TestFile } from "./test-plan.ts";
 import { run, runFiles } from "./test-run.ts";
 
 const ROOT = join(import.meta.dir, "..");
@@ -25,35 +25,39 @@ const DURATIONS = join(ROOT, ".cache/test-durations.json");
 /** Seconds that the folders take, for a clone that has no durations of an earlier run. */
 const FIRST_DURATIONS: Record<string, number> = {
   "gateways/livekit": 375,
-  "e2e/sdk": 260,
+  "e2e/sdk": 180,
   cluster: 240,
   sfu: 225,
-  "e2e/dashboard": 195,
+  "e2e/dashboard (shell)": 195,
   "features/recordings": 140,
   "e2e/embed": 130,
   security: 120,
   "nodes/remote": 120,
   "web/package": 115,
   ops: 115,
-  e2e: 95,
+  "e2e/sdk (shell)": 80,
+  "e2e (shell)": 75,
   "e2e/media (alone)": 75,
   "features/chat": 70,
   spec: 65,
   "e2e/docs": 55,
-  "ops (alone)": 50,
+  "ops (beside one)": 50,
   "e2e/playground": 50,
   "e2e/binary": 50,
   foreign: 100,
-  "gateways/livekit (alone)": 40,
+  "e2e/media (shell)": 30,
   "rtc-client": 30,
-  "e2e/media": 30,
-  "e2e/faults (alone)": 30,
+  "e2e/faults (beside one)": 25,
+  "gateways/livekit (beside one)": 15,
+  "gateways/livekit (alone)": 15,
   "e2e (alone)": 30,
   "network/tls": 25,
   "e2e/faults": 25,
   "web/sdk": 20,
   "network/acme": 20,
-  "e2e/networks (alone)": 20,
+  "e2e/networks (beside one)": 20,
+  "cluster (beside one)": 5,
+  e2e: 20,
   "web/docs": 15,
   "gateways/signaling": 15,
   "features/sessions": 15,
@@ -68,7 +72,7 @@ const SLOWEST_FILES = 12;
 /** If more files than this fail, it is no accident, and running them again would only take time. */
 const MAX_RETRIED_FILES = 40;
 
-type TestProcess = { name: string; folder: string; files: TestFile[] };
+type TestProcess = Pick<TestFile, "folder" | "beside" | "shell"> & { name: string; files: TestFile[] };
 
 const { values, positionals } = parseArgs({
   options: {
@@ -113,25 +117,23 @@ const lint =
 const binary = await build();
 await lint;
 
-const shared = processesOf(tests.filter(({ alone }) => !alone));
-const alone = processesOf(tests.filter(({ alone }) => alone));
+const all = processesOf(tests);
+const shared = all.filter(({ beside }) => beside === "others");
 const browsers = shared.filter(({ folder }) => kindOf(folder).browser);
 const waiting = shared.filter(({ folder }) => kindOf(folder).waits);
-const others = shared.filter(({ folder }) => !kindOf(folder).browser && !kindOf(folder).waits);
-const processes = shared.length + alone.length;
+const background = shared.filter(({ folder }) => kindOf(folder).background);
+const others = shared.filter((each) => ![browsers, waiting, background].some((list) => list.includes(each)));
+const pairs = all.filter(({ beside }) => beside === "one");
+const alone = all.filter(({ beside }) => beside === "nothing");
 let begun = 0;
 await Promise.all([
-  Promise.resolve(types).then(async () => {
-    await runEach(browsers);
-    await runEach(others);
-    await runEach(waiting);
-  }),
-  runEach(others)
-    .then(() => runEach(waiting))
-    // A second browser beside the first one, now that nothing else is left.
-    .then(() => runEach(browsers)),
-  runEach(waiting),
+  Promise.resolve(types).then(() => runEach(browsers, others, waiting, background)),
+  // A second browser runs beside the first one once nothing else is left.
+  runEach(others, waiting, background, browsers),
+  runEach(waiting, background),
+  runInBackground(background),
 ]);
+await Promise.all([runEach(pairs), runEach(pairs)]);
 await runEach(alone);
 if (values.retry && failures.length <= MAX_RETRIED_FILES) await retryFailures();
 report();
@@ -141,7 +143,7 @@ async function install(): Promise<void> {
   const wanted = found.flatMap(({ needs }) => needs);
   await installPackages(values.all || values.soak ? wanted : wanted.filter((name) => name === "chromium"));
   // Where there is no such package, the tests take longer.
-  if (values.all && found.some(({ folder }) => usesHeadlessShell(folder))) await installPackages([HEADLESS_SHELL]);
+  if (values.all && found.some(({ shell }) => shell)) await installPackages([HEADLESS_SHELL]);
 }
 
 async function check(name: string, command: string[]): Promise<void> {
@@ -169,20 +171,29 @@ async function build(): Promise<string | null> {
   process.exit(1);
 }
 
-/** One process for each folder; the longest of the last run come first. */
+/** One process for the files of a folder that run in the same way; the longest of the last run come first. */
 function processesOf(tests: TestFile[]): TestProcess[] {
-  return [...Map.groupBy(tests, ({ folder }) => folder)]
-    .map(([folder, files]) => ({ name: files[0]?.alone ? `${folder} (alone)` : folder, folder, files }))
+  const nameOf = ({ folder, beside, shell }: TestFile) =>
+    [folder, { others: "", one: " (beside one)", nothing: " (alone)" }[beside], shell ? " (shell)" : ""].join("");
+  return [...Map.groupBy(tests, nameOf)]
+    .flatMap(([name, files]) =>
+      files.slice(0, 1).map(({ folder, beside, shell }) => ({ name, folder, beside, shell, files })),
+    )
     .sort((a, b) => secondsOf(b) - secondsOf(a));
 }
 
-/** Takes processes off the list until it is empty: workers may share a list. */
-async function runEach(list: TestProcess[]): Promise<void> {
-  for (let next = list.shift(); next; next = list.shift()) await runProcess(next);
+/** Takes processes off one list after the other until all are empty: workers may share a list. */
+async function runEach(...lists: TestProcess[][]): Promise<void> {
+  for (const list of lists) for (let next = list.shift(); next; next = list.shift()) await runProcess(next);
 }
 
-async function runProcess({ name, folder, files }: TestProcess): Promise<void> {
-  const finish = begin(`test/${name}`, ` (${++begun} of ${processes})`);
+async function runInBackground(list: TestProcess[]): Promise<void> {
+  const prefix = Bun.which("nice") === null ? [] : ["nice", "-n", "10"];
+  for (let next = list.shift(); next; next = list.shift()) await runProcess(next, prefix);
+}
+
+async function runProcess({ name, folder, shell, files }: TestProcess, prefix: string[] = []): Promise<void> {
+  const finish = begin(`test/${name}`, ` (${++begun} of ${all.length})`);
   const began = performance.now();
   const {
     code,
@@ -192,7 +203,7 @@ async function runProcess({ name, folder, files }: TestProcess): Promise<void> {
   } = await runFiles(
     ROOT,
     files.map(({ path }) => path),
-    optionsOf(folder),
+    { ...optionsOf(folder, shell), prefix },
   );
   durations[name] = Math.round((performance.now() - began) / 1000);
   let [passed, failed] = [0, 0];
@@ -215,7 +226,7 @@ async function runProcess({ name, folder, files }: TestProcess): Promise<void> {
 async function retryFailures(): Promise<void> {
   for (const { test, failed } of failures) {
     const finish = begin(`${test.path} again`);
-    const { code, output } = await runFiles(ROOT, [test.path], optionsOf(test.folder));
+    const { code, output } = await runFiles(ROOT, [test.path], optionsOf(test.folder, test.shell));
     finish(code === 0 ? "passed" : "failed", code === 0 ? "" : failedTests(output));
     if (code !== 0) continue;
     flaky.push(test.path);
@@ -224,9 +235,9 @@ async function retryFailures(): Promise<void> {
   }
 }
 
-function optionsOf(folder: string) {
+function optionsOf(folder: string, inShell: boolean) {
   const { slow, ownNetwork } = kindOf(folder);
-  const shell = usesHeadlessShell(folder) ? Bun.which(HEADLESS_SHELL) : null;
+  const shell = inShell ? Bun.which(HEADLESS_SHELL) : null;
   const env = {
     ...(shell !== null && { CHROMIUM_PATH: shell }),
     ...ENVIRONMENT,

@@ -1,4 +1,4 @@
-// runs: alone
+// runs: beside one
 /** A room on three media nodes whose leader fails together with one of them. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
 import { join, type Participant } from "../../src/rtc-client/participant/participant.ts";

@@ -1,3 +1,4 @@
+// browser: shell
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import type { VideoCodec } from "../../web/sdk/room/peer/codecs.ts";

@@ -1,3 +1,4 @@
+// browser: shell
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { framesShown, joinChat, joinRoom, waitForFrames } from "./sdk/page-api.ts";

@@ -1,3 +1,4 @@
+// browser: shell
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Connection } from "../../web/sdk/server.ts";
 import { joinRoom, waitForFrames } from "./sdk/page-api.ts";

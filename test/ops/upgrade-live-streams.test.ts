@@ -1,4 +1,4 @@
-// runs: alone
+// runs: beside one
 // needs: ffmpeg
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync } from "node:fs";

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Webhook } from "standardwebhooks";
-import { FROM_SOURCE, type RunningStoa, startStoa } from "../../cli/stoa.ts";
+import { PROGRAM, type RunningStoa, startStoa } from "../../cli/stoa.ts";
 import { startReceiver } from "../../features/webhooks/receiver.ts";
 import { createApi } from "../../harness/api.ts";
 import { startChurn } from "./call-churn.ts";
@@ -28,7 +28,7 @@ export type KillOutcome = { kills: number; calls: number; events: number; reques
 export async function killDuringCalls(rounds: number, onRound = (_line: string) => {}): Promise<KillOutcome> {
   const dataDir = mkdtempSync(join(tmpdir(), "stoa-call-kills-"));
   const receiver = startReceiver();
-  const start = () => startStoa([...FROM_SOURCE, "dev", "--json"], { env: { ...ENVIRONMENT, DATA_DIR: dataDir } });
+  const start = () => startStoa([...PROGRAM, "dev", "--json"], { env: { ...ENVIRONMENT, DATA_DIR: dataDir } });
   let server: RunningStoa = await start();
   try {
     const dev = JSON.parse(server.out) as { projectId: string; apiKey: string };

@@ -1,4 +1,3 @@
-// runs: alone
 import { expect, test } from "bun:test";
 import { type CallEvent, faultsOf } from "./call-history.ts";
 import { killDuringCalls } from "./call-kills.ts";

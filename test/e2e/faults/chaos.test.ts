@@ -1,4 +1,4 @@
-// runs: alone
+// runs: beside one
 import { expect, test } from "bun:test";
 import { buildBinary } from "../binary/binary.ts";
 import { KEPT_DESCRIPTORS, runFaults } from "./driver.ts";

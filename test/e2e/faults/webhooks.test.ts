@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { FROM_SOURCE, type RunningStoa, startStoa } from "../../cli/stoa.ts";
+import { PROGRAM, type RunningStoa, startStoa } from "../../cli/stoa.ts";
 import { failing, ok, type Received, startReceiver } from "../../features/webhooks/receiver.ts";
 
 /** More rounds: `STOA_KILL_ROUNDS=30 bin/test faults/webhooks`. */
@@ -19,7 +19,7 @@ afterAll(() => {
 type Dev = { email: string; password: string; projectId: string; apiKey: string };
 
 const startDev = (): Promise<RunningStoa> =>
-  startStoa([...FROM_SOURCE, "dev", "--json"], {
+  startStoa([...PROGRAM, "dev", "--json"], {
     env: { DATA_DIR: dataDir, PORT: "0", MEDIA_UDP_PORT: "0", WEBHOOK_BACKOFF_BASE_MS: "300", LOG_LEVEL: "error" },
   });
 

@@ -1,3 +1,4 @@
+// browser: shell
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
 import { openChromium } from "../../harness/browsers.ts";

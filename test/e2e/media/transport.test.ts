@@ -1,3 +1,4 @@
+// browser: shell
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
 import type { MediaNode } from "../../../src/protocol/media-node.ts";

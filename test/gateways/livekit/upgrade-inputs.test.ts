@@ -1,4 +1,3 @@
-// runs: alone
 // needs: ffmpeg
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";

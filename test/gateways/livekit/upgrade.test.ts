@@ -1,4 +1,4 @@
-// runs: alone
+// runs: beside one
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { checkoutOf } from "../../cluster/checkout.ts";
