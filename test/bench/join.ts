@@ -16,7 +16,7 @@ const PUBLISH = ["camera", "microphone"] as const;
 const site = await openSite({ SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 10_000, RATE_LIMIT_RTC_TOKENS: 10_000 });
 const { id: roomId } = await site.stoa.rooms.create({ name: "join" });
 const publisher = await site.page();
-await joinRoom(publisher, await site.rtc(roomId, "ann"), [...PUBLISH]);
+await joinRoom(publisher, await site.rtc(roomId, "ann"), [...PUBLISH], 720, 30);
 
 /** Joins that follow each other closely would share a keyframe: they are kept apart, and off the publisher's frame rate. */
 async function repeat<T>(join: () => Promise<T>): Promise<T[]> {

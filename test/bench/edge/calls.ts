@@ -27,13 +27,13 @@ export async function pageToPicture(): Promise<Measured[]> {
     const { id: roomId } = await stage.stoa.rooms.create({ name: "page-to-picture" });
     const mint = (participantIdentity: string) =>
       stage.stoa.rtcTokens.mint(roomId, { participantIdentity, permissions: { publish: true } });
-    await joinRoom(await stage.page("chromium", "narrow"), await mint("anna"), ["camera", "microphone"], 360);
+    await joinRoom(await stage.page("chromium", "narrow"), await mint("anna"), ["camera", "microphone"], 360, 30);
     for (const behind of ["narrow", "proxied"] as Behind[]) {
       for (const browser of ["chromium", "firefox"] as BrowserName[]) {
         // The first page of a browser pays for its start; a user's is running.
         await stage.page(browser, behind);
         const page = await stage.page(browser, behind);
-        await joinRoom(page, await mint(`${browser}-${behind}`), ["camera", "microphone"], 360);
+        await joinRoom(page, await mint(`${browser}-${behind}`), ["camera", "microphone"], 360, 30);
         const value = (await picturedAfterMs(page, "anna-camera")) / 1_000;
         figures.push({ what: `${browser}, ${behind}: page to picture`, value, unit: "s", goal: { atMost: 10 } });
         await page.evaluate(() => window.room.close(), undefined);

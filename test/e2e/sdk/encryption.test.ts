@@ -43,7 +43,7 @@ async function join(page: Scripted, { endpoint, token }: Credentials, { passphra
         document.body.append(element);
       });
       if (!publish) return;
-      await room.localParticipant.enableCamera({ codec, width: 960, height: 540, frameRate: 15 });
+      await room.localParticipant.enableCamera({ codec, width: 640, height: 360, frameRate: 15 });
       await room.localParticipant.enableMicrophone();
     },
     { endpoint, token, url: stage.server.url, passphrase, agree, codec, publish },
