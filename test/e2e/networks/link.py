@@ -3,6 +3,7 @@
 Packets pass between a tun device in each namespace, delayed, lost and queued as the last line on stdin says:
 {"down": {"rateKbit": 300, "bufferMs": 200, "delayMs": 20, "jitterMs": 0, "loss": 0, "silent": false}, "up": {…}}.
 With "perFlow" the ports of each participant have a line of that rate to themselves, as if each were at a home of their own.
+With "rateKbitOfPort" packets to each of these ports have a line with a rate of its own.
 `{"report": true}` prints what has passed since the last report: of each way, the wait of every packet in the queue.
 """
 
@@ -18,7 +19,8 @@ import sys
 import time
 
 TUNSETIFF, TUN_NO_PI = 0x400454CA, 0x1001
-DEFAULTS = {"rateKbit": 0, "bufferMs": 1000, "delayMs": 0, "jitterMs": 0, "loss": 0, "silent": False, "perFlow": False}
+DEFAULTS = {"rateKbit": 0, "bufferMs": 1000, "delayMs": 0, "jitterMs": 0, "loss": 0, "silent": False}
+DEFAULTS |= {"perFlow": False, "rateKbitOfPort": {}}
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -44,6 +46,10 @@ def flow_of(packet):
     return packet[9:10] + packet[header : header + 4]
 
 
+def target_port_of(packet):
+    return str(int.from_bytes(flow_of(packet)[3:5], "big"))
+
+
 class Way:
     def __init__(self, source, target):
         self.source, self.target = source, target
@@ -61,14 +67,19 @@ class Way:
         if options["silent"] or random.random() < options["loss"]:
             self.dropped += 1
             return
-        line = self.lines.setdefault(flow_of(packet) if options["perFlow"] else None, Line())
+        rate = options["rateKbit"]
+        flow = flow_of(packet) if options["perFlow"] else None
+        if options["rateKbitOfPort"] and (port := target_port_of(packet)) in options["rateKbitOfPort"]:
+            rate = options["rateKbitOfPort"][port]
+            flow = port
+        line = self.lines.setdefault(flow, Line())
         start = max(now, line.free_at)
         wait = start - now
-        if options["rateKbit"] > 0:
+        if rate > 0:
             if wait * 1000 > options["bufferMs"]:
                 self.dropped += 1
                 return
-            line.free_at = start + len(packet) * 8 / (options["rateKbit"] * 1000)
+            line.free_at = start + len(packet) * 8 / (rate * 1000)
             start = line.free_at
         self.waits.append(round(wait * 1000, 1))
         # Jitter of real links keeps the order.

@@ -13,6 +13,8 @@ export type Condition = {
   silent?: boolean;
   /** The rate is that of each connection, not of all together. */
   perFlow?: boolean;
+  /** The rates of packets to these ports, each on a line of its own. */
+  rateKbitOfPort?: Record<number, number>;
 };
 type Wired = Pick<Machine, "address" | "prefix">;
 export type Passed = { seconds: number; bytes: number; dropped: number; waitsMs: number[] };
