@@ -38,7 +38,7 @@ const MAX_RETRY_AFTER_MS = 7 * 86_400_000;
 
 type Options = { directoryUrl: string; account: Account; ca: string | undefined; userAgent: string };
 
-type Problem = { type?: string; detail?: string; subproblems?: { detail?: string }[] };
+export type Problem = { type?: string; detail?: string; subproblems?: { detail?: string }[] };
 
 export class AcmeClient {
   readonly #key: KeyObject;

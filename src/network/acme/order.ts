@@ -1,6 +1,6 @@
 import type { Certificate } from "../../kernel/http/serving/certificate.ts";
 import type { Now } from "../../kernel/time/clock.ts";
-import { type AcmeClient, acmeError } from "./client.ts";
+import { type AcmeClient, acmeError, type Problem } from "./client.ts";
 import { certificateRequest, challengeCertificate, keyPem, newKey } from "./x509.ts";
 
 export const CHALLENGE_TYPES = ["tls-alpn-01", "http-01"] as const;
@@ -13,7 +13,6 @@ export type ChallengeResponder = {
 };
 
 type Status = "pending" | "processing" | "ready" | "valid" | "invalid" | "deactivated" | "expired" | "revoked";
-type Problem = Parameters<typeof acmeError>[0];
 type Order = { status: Status; authorizations: string[]; finalize: string; certificate?: string; error?: Problem };
 type Challenge = { type: string; url: string; token: string; status: Status; error?: Problem };
 type Authorization = { status: Status; challenges: Challenge[] };

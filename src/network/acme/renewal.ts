@@ -6,7 +6,7 @@ import type { Certificate } from "../../kernel/http/serving/certificate.ts";
 import type { Log } from "../../kernel/log.ts";
 import type { Now } from "../../kernel/time/clock.ts";
 import type { Timers } from "../../kernel/time/timers.ts";
-import { AcmeClient, AcmeError, type ExternalAccount } from "./client.ts";
+import { type Account, AcmeClient, AcmeError, type ExternalAccount } from "./client.ts";
 import { type ChallengeResponder, type ChallengeType, orderCertificate } from "./order.ts";
 import type { AcmeStore, AttemptRecord } from "./store.ts";
 import { renewalName } from "./x509.ts";
@@ -133,9 +133,9 @@ export class CertificateRenewal {
   }
 
   async #obtain(): Promise<Certificate> {
-    const { directory, ca, email, external, userAgent, store, timers, now, challenges } = this.options;
+    const { directory, email, external, store, timers, now, challenges } = this.options;
     const account = store.account(directory);
-    const client = new AcmeClient({ directoryUrl: directory, account, ca, userAgent });
+    const client = this.#client(account);
     if (account.url === null) store.saveAccount(await client.register(email, external));
     const sleep = (ms: number) => new Promise<void>((resolve) => void timers.after(ms, resolve));
     let failure: unknown;
@@ -151,6 +151,11 @@ export class CertificateRenewal {
       }
     }
     throw failure;
+  }
+
+  #client(account: Account): AcmeClient {
+    const { directory: directoryUrl, ca, userAgent } = this.options;
+    return new AcmeClient({ directoryUrl, account, ca, userAgent });
   }
 
   #obtained(certificate: Certificate): void {
@@ -195,10 +200,10 @@ export class CertificateRenewal {
 
   /** The authority suggests when to renew, and earlier when certificates have to be replaced (RFC 9773). */
   async #followSuggestion({ cert }: Certificate): Promise<void> {
-    const { directory, ca, userAgent, store, log, now } = this.options;
+    const { directory, store, log, now } = this.options;
     this.#suggestionAt = now() + ARI_EVERY_MS;
     try {
-      const client = new AcmeClient({ directoryUrl: directory, account: store.account(directory), ca, userAgent });
+      const client = this.#client(store.account(directory));
       const { renewalInfo } = await client.directory();
       const name = renewalName(cert);
       if (renewalInfo === undefined || name === null) return;

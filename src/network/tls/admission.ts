@@ -58,8 +58,11 @@ export class Admission {
 
   /** Lets a connection wait for its first bytes without counting it against an IP address. */
   await(holder: string, close: () => void): () => void {
-    // The connection that has waited longest is closed to make room.
-    if (this.#waiting.size >= this.#limits.waiting) this.#closeOldest();
+    if (this.#waiting.size >= this.#limits.waiting) {
+      // The connection that has waited longest is closed to make room.
+      const [oldest] = this.#waiting;
+      if (oldest) this.#closeLate(oldest);
+    }
     const connection: WaitingConnection = { holder, deadlineMs: this.#now() + this.#limits.patienceMs, close };
     this.#waiting.add(connection);
     this.#perHolder.add(holder);
@@ -70,9 +73,7 @@ export class Admission {
     const nowMs = this.#now();
     for (const connection of this.#waiting) {
       if (connection.deadlineMs > nowMs) break;
-      this.late++;
-      this.#settled(connection);
-      connection.close();
+      this.#closeLate(connection);
     }
     if (this.#buckets.size > MAX_BUCKETS) this.#buckets.clear();
   }
@@ -81,13 +82,10 @@ export class Admission {
     if (this.#waiting.delete(connection)) this.#perHolder.remove(connection.holder);
   }
 
-  #closeOldest(): void {
-    for (const connection of this.#waiting) {
-      this.late++;
-      this.#settled(connection);
-      connection.close();
-      return;
-    }
+  #closeLate(connection: WaitingConnection): void {
+    this.late++;
+    this.#settled(connection);
+    connection.close();
   }
 
   #takeToken(holder: string): boolean {

@@ -4,7 +4,8 @@
  */
 export function offeredProtocols(data: Buffer): string[] | null {
   const hello = handshakeBytes(data);
-  if (hello === null || hello === "unreadable") return hello === null ? null : [];
+  if (hello === null) return null;
+  if (hello === "unreadable") return [];
   try {
     return protocolsIn(hello);
   } catch {

@@ -212,19 +212,24 @@ export class TlsListener {
 
   #peek(tcp: TcpSocket, peeked: PeekedConnection, bytes: Buffer): void {
     peeked.bytes = Buffer.concat([peeked.bytes, bytes]);
-    const isAcmeChallenge = this.#isAcmeChallenge(peeked);
-    if (isAcmeChallenge === "refused" || (isAcmeChallenge === null && peeked.bytes.length > MAX_PEEKED_BYTES))
+    const found = this.#inspect(peeked);
+    if (found === "refused" || (found === "incomplete" && peeked.bytes.length > MAX_PEEKED_BYTES)) {
       tcp.terminate();
-    if (isAcmeChallenge === null || isAcmeChallenge === "refused") return;
+      return;
+    }
+    if (found === "incomplete") return;
     this.#stopPeeking(tcp);
-    this.#beginTls(tcp, peeked, isAcmeChallenge ? this.#challenge : this.#certificate, isAcmeChallenge);
+    const isChallenge = found === "challenge";
+    this.#beginTls(tcp, peeked, isChallenge ? this.#challenge : this.#certificate, isChallenge);
   }
 
-  /** Whether the connection is a challenge check of the certificate authority; null when more bytes are needed. */
-  #isAcmeChallenge(peeked: PeekedConnection): boolean | "refused" | null {
+  /**
+   * Takes the header of a proxy from the first bytes, and recognises the challenge check of the certificate authority.
+   */
+  #inspect(peeked: PeekedConnection): "client" | "challenge" | "refused" | "incomplete" {
     if (peeked.isProxy) {
       const header = readProxyHeader(peeked.bytes);
-      if (header === null) return null;
+      if (header === null) return "incomplete";
       if (header === "wrong") return "refused";
       peeked.bytes = peeked.bytes.subarray(header.bytes);
       peeked.isProxy = false;
@@ -235,9 +240,10 @@ export class TlsListener {
         Object.assign(peeked, { client: header.client, settled });
       }
     }
-    if (this.#challenge === null) return false;
+    if (this.#challenge === null) return "client";
     const offered = offeredProtocols(peeked.bytes);
-    return offered && offered.length === 1 && offered[0] === ACME_PROTOCOL;
+    if (offered === null) return "incomplete";
+    return offered.length === 1 && offered[0] === ACME_PROTOCOL ? "challenge" : "client";
   }
 
   #stopPeeking(tcp: TcpSocket): void {

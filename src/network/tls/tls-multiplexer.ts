@@ -52,7 +52,7 @@ export const createClientTables = (): ClientTables => ({
  * way.
  */
 export class TlsListenError extends Error {
-  override readonly name = "EdgeRefused";
+  override readonly name = "TlsListenError";
   constructor(
     message: string,
     readonly code: string | null,

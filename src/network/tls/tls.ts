@@ -21,14 +21,14 @@ type Deps = { config: Config; log: Log; timers: Timers; now: Now };
 export type TlsPlan = ListenAddresses & { source: CertificateSource; tables: ClientTables };
 
 export function planTls(deps: Deps): TlsPlan | null {
-  const place = listenAddresses(deps.config);
+  const addresses = listenAddresses(deps.config);
   const source = certificateSource(deps);
-  return place && source ? { ...place, source, tables: createClientTables() } : null;
+  return addresses && source ? { ...addresses, source, tables: createClientTables() } : null;
 }
 
 export type RunningTls = {
   multiplexer: TlsMultiplexer;
-  relayToNodes(places: readonly NodeEndpoints[]): void;
+  relayToNodes(nodes: readonly NodeEndpoints[]): void;
   /** Lets a newer process listen on the ports as well, or ends that; returns whether it may. */
   share(isShared: boolean): boolean;
   /** Leaves new connections and the certificate to a newer process. */
@@ -79,8 +79,8 @@ export async function startTls(options: StartOptions): Promise<RunningTls> {
       multiplexer.stopListening();
       await stopSource();
     },
-    relayToNodes: (places) =>
-      multiplexer.setPeers([...localPeers(media), ...places.flatMap((place) => nodePeers(place, isNodeRange))]),
+    relayToNodes: (nodes) =>
+      multiplexer.setPeers([...localPeers(media), ...nodes.flatMap((node) => nodePeers(node, isNodeRange))]),
     drain: () => multiplexer.drain(),
     async close() {
       await stopSource();

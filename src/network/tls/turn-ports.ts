@@ -23,19 +23,20 @@ export class TurnPortRefused extends Error {
   }
 }
 
+/** Returns the port, which the system chooses if that of the address is 0. */
 export async function openTurnPorts(
   address: BindAddress,
   server: TurnServer,
   admission: Admission,
   handleTcp: HandleTcp,
-): Promise<{ port: number }> {
+): Promise<number> {
   for (let attempt = 1; ; attempt++) {
     let udp: Bun.udp.Socket<"buffer"> | null = null;
     try {
       udp = await openUdp(address, server);
       const { port } = udp;
       openTcp({ hostname: address.hostname, port }, admission, handleTcp);
-      return { port };
+      return port;
     } catch (error) {
       udp?.close();
       // The port that the system chose for UDP may be in use for TCP; another port may be free for both.

@@ -75,7 +75,7 @@ async function start(settings: TlsThreadSettings, reportFault: (error: unknown) 
     turn: turn && ((socket, client) => handleTurn(turn, socket, client, "tls")),
   });
   const plainPort = settings.turn?.port ?? null;
-  const ports =
+  const turnPort =
     turn && plainPort !== null
       ? await openTurnPorts({ hostname: settings.hostname, port: plainPort }, turn, admission, (socket, client) =>
           handleTurn(turn, socket, client, "tcp"),
@@ -98,7 +98,7 @@ async function start(settings: TlsThreadSettings, reportFault: (error: unknown) 
   return {
     listener,
     turn,
-    turnPort: ports?.port ?? null,
+    turnPort,
     stats: () => ({
       handshakes: listener.handshakes,
       httpConnections: httpConnections.open,

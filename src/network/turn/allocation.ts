@@ -1,5 +1,6 @@
 import type { Now } from "../../kernel/time/clock.ts";
 import { type Address, maskAddress } from "./address.ts";
+import type { TurnUser } from "./authentication.ts";
 import { isChannel, writeChannelData } from "./framing.ts";
 import { ATTRIBUTE, newTransaction, TURN_TYPE, writeMessage } from "./message.ts";
 import { RelayBudget } from "./quota.ts";
@@ -33,11 +34,8 @@ export type RelayCounters = {
   dropped: number;
 };
 
-type AllocationOptions = {
+type AllocationOptions = TurnUser & {
   client: ClientTransport;
-  id: string;
-  username: string;
-  key: Buffer;
   transaction: string;
   relayed: Address;
   open: OpenRelay;

@@ -1,6 +1,7 @@
 import { randomInt } from "node:crypto";
 import type { Now } from "../../kernel/time/clock.ts";
 import { Allocation, newFrame, type RelayCounters } from "./allocation.ts";
+import type { TurnUser } from "./authentication.ts";
 import { CountByHolder } from "./quota.ts";
 import { Refusal, type RefusalCode } from "./refusal.ts";
 import type { ClientTransport, OpenRelay } from "./transports.ts";
@@ -26,11 +27,8 @@ type Options = {
   now: Now;
 };
 
-type Request = {
+type Request = TurnUser & {
   client: ClientTransport;
-  id: string;
-  username: string;
-  key: Buffer;
   transaction: string;
   address: string;
   isEven: boolean;
@@ -48,8 +46,8 @@ export class Allocations {
 
   constructor(private readonly options: Options) {}
 
-  get(line: ClientTransport): Allocation | undefined {
-    return this.#byClient.get(line);
+  get(client: ClientTransport): Allocation | undefined {
+    return this.#byClient.get(client);
   }
 
   /** A copy, so that the caller may release allocations while iterating. */

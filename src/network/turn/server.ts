@@ -159,7 +159,7 @@ export class TurnServer {
     // be useless.
     if ((evenPort?.at(0) ?? 0) & RESERVE_NEXT_PORT) return new Refusal(508);
     const isEven = evenPort !== undefined;
-    const allocation = this.#allocations.make({ client: client, ...user, transaction, address, isEven });
+    const allocation = this.#allocations.make({ client, ...user, transaction, address, isEven });
     if (allocation instanceof Refusal) return allocation;
     allocation.expiresAtMs = this.options.now() + (lifetimeOf(message) || MIN_LIFETIME_SECONDS) * 1_000;
     return this.#allocated(message, allocation);
