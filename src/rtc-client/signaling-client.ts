@@ -1,10 +1,9 @@
 /** A client of the RTC socket without a browser: it joins, sends offers, resumes and rejoins like the SDK. */
-import { deflateRawSync, inflateRawSync } from "node:zlib";
+import { inflateRawSync } from "node:zlib";
 import type { NegotiateAnswer } from "../protocol/media-node.ts";
 import type { ErrorFrame, JoinAck, OfferAck, Push, Roster } from "../protocol/signaling.ts";
+import { packSdp } from "../sfu/wire/sdp/packed.ts";
 import { deferred } from "./deferred.ts";
-
-const DEFLATE_ABOVE_BYTES = 8_192;
 
 type SignalingClientOptions = {
   /** The server's http(s) URL. */
@@ -89,7 +88,7 @@ export class SignalingClient {
     subscribe?: unknown;
   }): Promise<NegotiateAnswer> => {
     const { publish = [], subscribe = [] } = offer;
-    const fields = { ...compressed(offer.sdp), publish, subscribe };
+    const fields = { ...packSdp(offer.sdp), publish, subscribe };
     const { sdp, sdpDeflate, tracks } = await this.request<OfferAck>("media.offer", fields);
     return { sdp: sdp ?? inflateRawSync(Buffer.from(sdpDeflate ?? "", "base64")).toString(), tracks };
   };
@@ -153,10 +152,4 @@ export class SignalingClient {
     for (const { reject } of this.#waiting.values()) reject(error);
     this.#waiting.clear();
   }
-}
-
-/** Uncompressed, the offer for a full room would not fit into a frame. */
-function compressed(sdp: string): { sdp: string } | { sdpDeflate: string } {
-  if (Buffer.byteLength(sdp) <= DEFLATE_ABOVE_BYTES) return { sdp };
-  return { sdpDeflate: deflateRawSync(sdp).toString("base64") };
 }

@@ -20,6 +20,10 @@ function parsed<T>(json: string | null): T | null {
   return json === null ? null : (JSON.parse(json) as T);
 }
 
+export function attachmentIdOf({ attachment }: Pick<MessageRow, "attachment">): string | null {
+  return parsed<Attachment>(attachment)?.id ?? null;
+}
+
 export function presentConversation(row: ConversationRow): Conversation {
   return {
     id: row.publicId,

@@ -3,8 +3,8 @@ import { changing, reading } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
-import type { Attachment } from "../../protocol/chat-records.ts";
 import type { MessageRow } from "./messages/message.table.ts";
+import { attachmentIdOf } from "./present.ts";
 import type { SearchService } from "./search/search.service.ts";
 
 type RetainedConversation = Tenant & { id: string; publicId: string; retentionDays: number };
@@ -42,13 +42,12 @@ export function retentionService({ bus, config, db, now, write }: Runtime, searc
   function forget(unit: Unit, { publicId, projectId, environment }: RetainedConversation, message: AgingMessage): void {
     search.forget(unit, message.id);
     if (message.deletedAt !== null) return;
-    const attachmentId = message.attachment === null ? null : (JSON.parse(message.attachment) as Attachment).id;
     bus.publish(unit, "messageDeleted", {
       messageId: message.publicId,
       conversationId: publicId,
       projectId,
       environment,
-      attachmentId,
+      attachmentId: attachmentIdOf(message),
     });
   }
 

@@ -45,7 +45,7 @@ export function chatRules(runtime: Runtime, deps: ChatRulesDeps) {
     stores,
     hasCall,
     hasBlocked: blocks.hasBlocked,
-    mayRead: access.mayRead,
+    access,
   });
   keepCallMessages(runtime, { stores, posting, rings, isLiveStreamRoom });
   const messages = messageService(runtime, {

@@ -2,7 +2,7 @@ import { mkdir, readdir, rm, stat, statfs } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import type { Author } from "../../kernel/author.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
-import { codeOf } from "../../kernel/net/checked-fetch.ts";
+import { codeOrNameOf } from "../../kernel/net/checked-fetch.ts";
 import { shareProblem } from "../../kernel/project-share.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
@@ -200,7 +200,8 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
         await complete(planned, join(uploadsOf(id), planned.output.id), rule);
       } catch (err) {
         // Only the code of a failed request is used, because the error's message repeats the signed URL.
-        const { message } = err instanceof UploadRefused ? err : { message: `It cannot be reached: ${codeOf(err)}.` };
+        const { message } =
+          err instanceof UploadRefused ? err : { message: `It cannot be reached: ${codeOrNameOf(err)}.` };
         log.warn({ egressId: id, reason: message }, "egress: file not uploaded");
         planned.output.status = "FAILED";
         planned.output.error = `The bucket did not take a file. ${message}`;

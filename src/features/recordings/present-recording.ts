@@ -21,7 +21,7 @@ export function presentRecording(row: RecordingRow, files: readonly RecordingFil
     status,
     error,
     startedAt: iso(startedAt),
-    endedAt: endedAt === null ? null : iso(endedAt),
+    endedAt: iso(endedAt),
     durationMs: Math.max(0, (endedAt ?? now) - startedAt),
     bytes: files.reduce((total, { bytes }) => total + bytes, 0),
     files: files.map(presentFile),

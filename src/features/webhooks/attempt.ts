@@ -1,4 +1,5 @@
-import { checkedFetch, codeOf } from "../../kernel/net/checked-fetch.ts";
+import { retryAfterMs } from "../../kernel/http/retry-after.ts";
+import { checkedFetch, codeOrNameOf } from "../../kernel/net/checked-fetch.ts";
 import type { Target } from "../../kernel/net/targets.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { VERSION } from "../../kernel/version.ts";
@@ -22,6 +23,7 @@ type AttemptRequest = {
 
 /** The body of a response is ignored; a short one is read so that the connection can be reused. */
 const MAX_READ_BYTES = 4096;
+const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 
 /**
  * The error is the same for every endpoint without an HTTP response, whether the connection was refused, timed out or
@@ -62,12 +64,12 @@ export async function attempt(
       kind: "answered",
       statusCode: status,
       error: errorOf(status),
-      retryAfterMs: retryAfterMs(response, now()),
+      retryAfterMs: status === 429 || status === 503 ? retryAfterMs(response, now(), MAX_RETRY_AFTER_MS) : null,
       durationMs,
     };
   } catch (error) {
     if (controller.signal.aborted && !late) return { kind: "abandoned" };
-    const reason = late ? "timeout" : codeOf(error);
+    const reason = late ? "timeout" : codeOrNameOf(error);
     log.debug({ host: new URL(url).host, reason }, "webhooks: endpoint unreachable");
     return { kind: "unreachable", error: UNREACHABLE, durationMs: now() - startedAt };
   } finally {
@@ -96,14 +98,4 @@ async function discard(response: Response): Promise<void> {
     // The status is known, so an error while reading the body is ignored.
   }
   await reader.cancel().catch(() => undefined);
-}
-
-const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
-
-/** `Retry-After` of a 429 or 503: seconds or an HTTP date. */
-function retryAfterMs({ status, headers }: Response, now: number): number | null {
-  const text = headers.get("retry-after");
-  if (text === null || (status !== 429 && status !== 503)) return null;
-  const ms = /^\d+$/.test(text.trim()) ? Number(text) * 1000 : Date.parse(text) - now;
-  return ms > 0 ? Math.min(ms, MAX_RETRY_AFTER_MS) : null;
 }

@@ -14,6 +14,9 @@ const BATCH = 500;
 /** Unread events are counted up to this number. */
 const MAX_BACKLOG = 1000;
 
+/** Events from one time to another, after the one with the number `after`. */
+type EventRange = { since: number; until: number; after: number };
+
 export type DeliveryService = ReturnType<typeof deliveryService>;
 
 export function deliveryService(runtime: Runtime, stores: WebhookStores, webhooks: WebhookService) {
@@ -48,7 +51,11 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
   }
 
   /** `next` is the event to continue after, null at the end. */
-  function recoverBatch(unit: Unit, endpoint: EndpointRow, range: { since: number; until: number; after: number }) {
+  function recoverBatch(
+    unit: Unit,
+    endpoint: EndpointRow,
+    range: EventRange,
+  ): { recovered: number; next: number | null } {
     const missed = events.missed(endpoint, range, BATCH);
     const at = now();
     for (const { id: eventId, deliveryId } of missed) {
@@ -110,17 +117,17 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
       // The default is the first failure since the last recovery; without a failure there is nothing to send.
       const since = range.since === undefined ? (missedSince ?? until) : Date.parse(range.since);
       if (since > until) throw invalid("until", "must not be before since");
-      let after: number | null = 0;
       let recovered = 0;
-      while (after !== null) {
-        const from: number = after;
+      let next: number | null = 0;
+      while (next !== null) {
+        const after: number = next;
         const batch = await write((unit) => {
           const endpoint = webhooks.find(ref);
           requireActive(endpoint);
-          return recoverBatch(unit, endpoint, { since, until, after: from });
+          return recoverBatch(unit, endpoint, { since, until, after });
         });
         recovered += batch.recovered;
-        after = batch.next;
+        next = batch.next;
       }
       if (range.until === undefined && since <= (missedSince ?? since)) {
         await write((unit) => endpoints.recordRecovery(unit, id));
@@ -156,9 +163,7 @@ export function deliveryService(runtime: Runtime, stores: WebhookStores, webhook
 
     /** Deletes events and their deliveries after 30 days. The method opens its own units of work. */
     async prune(at: number): Promise<void> {
-      while (await write((unit) => events.prune(unit, at - RETENTION_MS, BATCH))) {
-        // Another batch.
-      }
+      while (await write((unit) => events.prune(unit, at - RETENTION_MS, BATCH)));
     },
   };
 }

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { deflateRawSync, inflateRawSync } from "node:zlib";
+import { inflateRawSync } from "node:zlib";
 import { checkedDisplayName, checkedMetadata, mergedAttributes } from "../../features/rooms/participant.ts";
 import { type FrameError, frameError } from "../../kernel/socket/frame-error.ts";
 import type { Now } from "../../kernel/time/clock.ts";
@@ -11,10 +11,10 @@ import {
   type ClientFrameType,
   DATA_SEND_MAX_BYTES,
   PARTICIPANTS_PAGE_MAX,
-  SDP_DEFLATE_THRESHOLD_BYTES,
   SDP_MAX_BYTES,
   VOICE_SECTIONS_MAX,
 } from "../../protocol/signaling.ts";
+import { type PackedSdp, packSdp } from "../../sfu/wire/sdp/packed.ts";
 import type { Lobby } from "./lobby.ts";
 import type { Membership } from "./membership.ts";
 import type { PublisherLimit } from "./publisher-limit.ts";
@@ -196,15 +196,7 @@ function denied(action: string): FrameError {
   return frameError("SVC_PERMISSION_DENIED", `The token does not permit this participant to ${action}.`);
 }
 
-type SdpText = { sdp?: string; sdpDeflate?: string };
-
-/** The SDP of a full room is deflated, because it would not fit into a frame otherwise. */
-function packSdp(sdp: string): SdpText {
-  if (Buffer.byteLength(sdp) <= SDP_DEFLATE_THRESHOLD_BYTES) return { sdp };
-  return { sdpDeflate: deflateRawSync(sdp).toString("base64") };
-}
-
-function unpackSdp({ sdp, sdpDeflate }: SdpText): string {
+function unpackSdp({ sdp, sdpDeflate }: PackedSdp): string {
   if ((sdp === undefined) === (sdpDeflate === undefined)) {
     throw frameError("SVC_VALIDATION_FAILED", "Send either sdp or sdpDeflate.");
   }

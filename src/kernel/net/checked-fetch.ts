@@ -37,7 +37,7 @@ export async function checkedFetch(
       });
     } catch (error) {
       failure = error;
-      if (!NOT_CONNECTED.has(codeOf(error)) || signal.aborted) break;
+      if (!NOT_CONNECTED.has(codeOrNameOf(error)) || signal.aborted) break;
     }
   }
   throw failure;
@@ -76,7 +76,7 @@ function abortion(signal: AbortSignal): Promise<never> {
 }
 
 /** Only the code of the error is used: its message repeats the URL, which may contain a secret. */
-export function codeOf(error: unknown): string {
+export function codeOrNameOf(error: unknown): string {
   const { code, name } = error as { code?: unknown; name?: string };
   return typeof code === "string" ? code : (name ?? "unknown");
 }

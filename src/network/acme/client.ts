@@ -3,6 +3,7 @@
 import { createHmac, createPrivateKey, type KeyObject } from "node:crypto";
 import { calculateJwkThumbprint, FlattenedSign, type JWK } from "jose";
 import { messageOf } from "../../kernel/error-message.ts";
+import { retryAfterMs } from "../../kernel/http/retry-after.ts";
 
 type Directory = {
   newNonce: string;
@@ -165,12 +166,7 @@ function publicPart({ kty, crv, x, y }: JWK): JWK {
   return { kty, crv, x, y } as JWK;
 }
 
-function retryAfter(response: Response): number | null {
-  const value = response.headers.get("retry-after");
-  if (value === null) return null;
-  const ms = /^\d+$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - Date.now();
-  return ms > 0 ? Math.min(ms, MAX_RETRY_AFTER_MS) : null;
-}
+const retryAfter = (response: Response): number | null => retryAfterMs(response, Date.now(), MAX_RETRY_AFTER_MS);
 
 async function refusal(response: Response): Promise<AcmeError> {
   const problem = (await response.json().catch(() => ({}))) as Problem;

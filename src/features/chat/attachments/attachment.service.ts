@@ -80,7 +80,7 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
     removals.queue(unit, attachment);
   }
 
-  const claim: ClaimAttachment = (unit, conversation, attachmentId, { senderId }) => {
+  const claim: ClaimAttachment = (unit, conversation, attachmentId, senderId) => {
     const found = store.find(attachmentId);
     if (found?.conversationId !== conversation.id) throw new ApiError("SVC_ATTACHMENT_NOT_FOUND");
     // Before an attachment is sent, only its uploader may use it.
@@ -95,7 +95,6 @@ export function attachmentService({ bus, config, ids, log, now, write }: Runtime
 
   return {
     claim,
-    release,
     /** Removes the file, even if messages still show it. */
     erase(unit: Unit, attachment: AttachmentRow): void {
       store.remove(unit, attachment.id);

@@ -14,16 +14,10 @@ import { RingMembers } from "./ring.schema.ts";
 export const ringRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatService) => {
   const { access, budgets, rings } = chat;
 
-  function find(caller: ChatCaller, ringId: string) {
-    const row = rings.find(ringId);
-    if (!row) throw new ApiError("SVC_RING_NOT_FOUND");
-    return { row, access: access.byId(caller, row.conversationId, "chat:read", "SVC_RING_NOT_FOUND") };
-  }
-
   const answer = (status: "ANSWERED" | "DECLINED") => (context: AnswerContext) => {
     budgets.ring(context.caller);
     return write((unit) => {
-      const found = find(context.caller, context.params.ringId);
+      const found = rings.findFor(context.caller, context.params.ringId);
       return rings.answer(unit, found.row, actingUser(found.access, context.body.userId), status);
     });
   };
@@ -60,7 +54,7 @@ export const ringRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatServi
         response: { 200: Ring, 201: Ring },
       },
     )
-    .get("/rings/:ringId", ({ caller, params }) => rings.present(find(caller, params.ringId).row), {
+    .get("/rings/:ringId", ({ caller, params }) => rings.present(rings.findFor(caller, params.ringId).row), {
       ...documented("One ring", ["SVC_RING_NOT_FOUND"]),
       response: { 200: Ring },
     })
@@ -83,7 +77,7 @@ export const ringRoutes = ({ guards }: Http, { write }: Runtime, chat: ChatServi
       ({ caller, params }) => {
         budgets.ring(caller);
         return write((unit) => {
-          const { row, access: found } = find(caller, params.ringId);
+          const { row, access: found } = rings.findFor(caller, params.ringId);
           if (found.kind === "user" && row.callerUserId !== found.userId) throw new ApiError("SVC_PERMISSION_DENIED");
           return rings.cancel(unit, row);
         });

@@ -4,7 +4,14 @@ import type { Tenant } from "../../../kernel/tenant.ts";
 import { iso } from "../../../kernel/time/clock.ts";
 import { MAX_RUNG_MEMBERS, type Metadata, type Ring, type RingMemberStatus } from "../../../protocol/chat-records.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
-import { type Access, requireActive, requireUnmuted, type TokenHolder } from "../access.ts";
+import {
+  type Access,
+  type AccessRules,
+  type ChatCaller,
+  requireActive,
+  requireUnmuted,
+  type TokenHolder,
+} from "../access.ts";
 import type { ConversationRow } from "../conversations/conversation.table.ts";
 import { storedMetadata } from "../input.ts";
 import type { ChatStores } from "../stores.ts";
@@ -20,7 +27,7 @@ type RingDeps = {
   hasCall: (roomId: string) => boolean;
   /** A member who blocked the caller is not notified, and the caller cannot see that. */
   hasBlocked: (tenant: Tenant, userId: string, blockedUserId: string) => boolean;
-  mayRead: (holder: TokenHolder, conversationId: string) => boolean;
+  access: AccessRules;
 };
 
 const KEEP_MS = 7 * 86_400_000;
@@ -30,7 +37,7 @@ export type RingService = ReturnType<typeof ringService>;
 
 /** Rings members of a conversation into the call of its room. Rings are on disk, and a restart continues them. */
 export function ringService({ bus, config, db, ids, log, now, timers, write }: Runtime, deps: RingDeps) {
-  const { hasCall, hasBlocked, mayRead } = deps;
+  const { hasCall, hasBlocked, access } = deps;
   const { conversations, members } = deps.stores;
   const store = ringStore(db);
   const timeouts = new Map<string, () => void>();
@@ -113,8 +120,8 @@ export function ringService({ bus, config, db, ids, log, now, timers, write }: R
     return row;
   }
 
-  function targets(access: Access, callerId: string | null, named: readonly string[] | undefined): string[] {
-    const { id, memberCount } = access.conversation;
+  function targets(conversation: ConversationRow, callerId: string | null, named?: readonly string[]): string[] {
+    const { id, memberCount } = conversation;
     if (named === undefined && memberCount > MAX_RUNG_MEMBERS + 1) {
       throw invalid("userIds", `is required in a conversation of more than ${MAX_RUNG_MEMBERS} members`);
     }
@@ -145,19 +152,26 @@ export function ringService({ bus, config, db, ids, log, now, timers, write }: R
     present,
     find: store.find,
 
+    /** A ring in a conversation that the caller may read, with the caller's access to it. */
+    findFor(caller: ChatCaller, ringId: string): { row: RingRow; access: Access } {
+      const row = store.find(ringId);
+      if (!row) throw new ApiError("SVC_RING_NOT_FOUND");
+      return { row, access: access.byId(caller, row.conversationId, "chat:read", "SVC_RING_NOT_FOUND") };
+    },
+
     /** A caller who rings again in the same conversation gets the ring that is still open. */
-    ring(unit: Unit, access: Access, callerId: string | null, input: RingInput): { ring: Ring; isNew: boolean } {
-      const { conversation } = access;
+    ring(unit: Unit, entered: Access, callerId: string | null, input: RingInput): { ring: Ring; isNew: boolean } {
+      const { conversation } = entered;
       const at = now();
-      requireActive(access);
-      requireUnmuted(access, at);
+      requireActive(entered);
+      requireUnmuted(entered, at);
       const { roomId } = conversation;
       if (roomId === null) {
         throw new ApiError("SVC_CONFLICT", "The conversation is attached to no room. Create it with roomId.");
       }
       const open = store.openIn(roomId).find(({ callerUserId }) => callerUserId === callerId);
       if (open) return { ring: present(open), isNew: false };
-      const rung = targets(access, callerId, input.userIds);
+      const rung = targets(conversation, callerId, input.userIds);
       const { projectId, environment } = conversation;
       const seconds = input.timeoutSeconds ?? config.CHAT_RING_TIMEOUT_SECONDS;
       const row: RingRow = {
@@ -209,7 +223,7 @@ export function ringService({ bus, config, db, ids, log, now, timers, write }: R
       store
         .openOf(holder, holder.userId)
         .filter((row) => row.callerUserId === null || !hasBlocked(row, holder.userId, row.callerUserId))
-        .filter((row) => mayRead(holder, row.conversationId))
+        .filter((row) => access.mayRead(holder, row.conversationId))
         .map((row) => present(row)),
 
     /** Continues the rings of the last run; rings that have expired since are ended now. */

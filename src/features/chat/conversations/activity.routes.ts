@@ -1,5 +1,5 @@
 import { Elysia, t } from "elysia";
-import { encodeCursor } from "../../../kernel/http/cursor.ts";
+import { decodeCursor, encodeCursor } from "../../../kernel/http/cursor.ts";
 import type { Http } from "../../../kernel/http/http.ts";
 import { documented } from "../../../kernel/http/reference/docs.ts";
 import { queryInteger } from "../../../kernel/http/schema.ts";
@@ -9,9 +9,10 @@ import { Presence, ReadReceipt, ReadState, Typing, Unread } from "../../../proto
 import { actingUser } from "../access.ts";
 import { NamedUser } from "../chat.schema.ts";
 import type { ChatService } from "../chat.ts";
-import { EVENT_CURSOR, eventSeqOf } from "../messages/history.ts";
+import { emptyAsNull } from "../input.ts";
 
 const DEFAULT_EVENTS = 100;
+const EVENT_CURSOR = "e";
 
 /** A page of a list in memory, sorted by user id. */
 export function pageByUser<Row extends { userId: string }>(name: string, rows: Row[]) {
@@ -131,3 +132,11 @@ export const activityRoutes = ({ guards }: Http, chat: ChatService) => {
       },
     );
 };
+
+/** Clients continue the list with the `seq` of the last event they saw, or with the cursor of the previous page. */
+function eventSeqOf(after: string | undefined): number {
+  const text = emptyAsNull(after);
+  if (text === null) return 0;
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  return decodeCursor<[number]>(EVENT_CURSOR, text, [0])[0];
+}

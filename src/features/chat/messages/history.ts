@@ -8,8 +8,6 @@ import { MESSAGE_CURSOR } from "../present.ts";
 import type { ChatStores } from "../stores.ts";
 import type { MessageService } from "./message.service.ts";
 
-export const EVENT_CURSOR = "e";
-
 type HistoryRequest = {
   limit?: number;
   before?: string;
@@ -64,14 +62,6 @@ function messageSeqOf(cursor: string): number {
   const [seq] = decodeCursor<[number]>(MESSAGE_CURSOR, cursor, [0]);
   if (!Number.isSafeInteger(seq)) throw new ApiError("SVC_INVALID_CURSOR");
   return seq;
-}
-
-/** Clients continue the list with the `seq` of the last event they saw, or with the cursor of the previous page. */
-export function eventSeqOf(after: string | undefined): number {
-  const text = emptyAsNull(after);
-  if (text === null) return 0;
-  if (/^\d{1,15}$/.test(text)) return Number(text);
-  return decodeCursor<[number]>(EVENT_CURSOR, text, [0])[0];
 }
 
 /** A chat message in the timeline of a call. */

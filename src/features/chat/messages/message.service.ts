@@ -10,7 +10,7 @@ import type { EventLog } from "../event-log.ts";
 import { emptyAsNull, fits, storedMetadata } from "../input.ts";
 import type { BlockService } from "../moderation/block.service.ts";
 import type { WordListService } from "../moderation/word-list.service.ts";
-import { presentMessage } from "../present.ts";
+import { attachmentIdOf, presentMessage } from "../present.ts";
 import type { ChatStores } from "../stores.ts";
 import { mentionsIn } from "./mentions.ts";
 import type { MessageRow } from "./message.table.ts";
@@ -21,7 +21,7 @@ export type ClaimAttachment = (
   unit: Unit,
   conversation: ConversationRow,
   attachmentId: string,
-  claim: { messageId: string; senderId: string | null },
+  senderId: string | null,
 ) => Attachment;
 
 type MessageDeps = {
@@ -126,8 +126,13 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
     const thread = posting.countReply(unit, message.threadRootId, -1);
     const { seq } = log.record(unit, conversation, "message.deleted", at, messageId, { ...deletion, ...thread });
     const { projectId, environment, publicId: conversationId } = conversation;
-    const attachmentId = message.attachment === null ? null : (JSON.parse(message.attachment) as Attachment).id;
-    bus.publish(unit, "messageDeleted", { messageId, conversationId, projectId, environment, attachmentId });
+    bus.publish(unit, "messageDeleted", {
+      messageId,
+      conversationId,
+      projectId,
+      environment,
+      attachmentId: attachmentIdOf(message),
+    });
     const data = { ...deletion, conversationId, seq };
     bus.publish(unit, "webhook", { type: "message.deleted", projectId, environment, at, data });
   }
@@ -155,17 +160,13 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
       const metadata = storedMetadata(input.metadata, CHAT_MAX_METADATA_BYTES);
       const replyTo = emptyAsNull(input.replyTo);
       const threadRootId = threadOf(conversation, replyTo);
-      const publicId = ids.publicId("message");
       const attachmentId = emptyAsNull(input.attachmentId);
       // This is the last check: after the first change, the request must not be rejected.
-      const attachment =
-        attachmentId === null
-          ? null
-          : claimAttachment(unit, conversation, attachmentId, { messageId: publicId, senderId });
+      const attachment = attachmentId === null ? null : claimAttachment(unit, conversation, attachmentId, senderId);
 
       const senderName = access.kind === "user" ? (access.member.name ?? access.userId) : undefined;
       const stored = {
-        publicId,
+        publicId: ids.publicId("message"),
         senderId,
         type,
         text: screened.text,

@@ -1,3 +1,4 @@
+import { boundedText } from "../../../kernel/net/checked-fetch.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { iso } from "../../../kernel/time/clock.ts";
 import { VERSION } from "../../../kernel/version.ts";
@@ -67,7 +68,9 @@ export function createPreSend({ config, fetch, ids, log, metrics, now, timers }:
       });
       if (response.status === 204) return { action: "allow" };
       if (response.status !== 200) throw new Error(`HTTP ${response.status}`);
-      return parseVerdict(await readBounded(response));
+      const text = await boundedText(response, MAX_RESPONSE_BYTES);
+      if (text === null) throw new Error("the response is too large");
+      return parseVerdict(text);
     } finally {
       cancel();
     }
@@ -130,23 +133,6 @@ export function createPreSend({ config, fetch, ids, log, metrics, now, timers }:
       }
     },
   };
-}
-
-async function readBounded(response: Response): Promise<string> {
-  const reader = response.body?.getReader();
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  while (reader) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    bytes += value.byteLength;
-    if (bytes > MAX_RESPONSE_BYTES) {
-      await reader.cancel();
-      throw new Error("the response is too large");
-    }
-    chunks.push(value);
-  }
-  return Buffer.concat(chunks).toString("utf8");
 }
 
 function parseVerdict(text: string): Verdict {

@@ -25,7 +25,7 @@ export type SearchService = ReturnType<typeof searchService>;
  * message with its send would cost more than the rest of the send.
  */
 export function searchService({ bus, log, timers, write }: Runtime, store: SearchStore) {
-  let scheduled: { cancel: () => void } | null = null;
+  let cancelScheduled: (() => void) | null = null;
   let running: Promise<void> = Promise.resolve();
   let stopped = false;
   bus.inTransaction("chatEvent", (unit, { event, rowId }) => {
@@ -39,20 +39,19 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
 
   /** A run that is still busy picks up new messages itself, so that runs never pile up. */
   function schedule(): void {
-    if (scheduled || stopped) return;
-    const cancel = timers.after(INDEX_AFTER_MS, () => {
+    if (cancelScheduled || stopped) return;
+    cancelScheduled = timers.after(INDEX_AFTER_MS, () => {
       running = runScheduled();
     });
-    scheduled = { cancel };
   }
 
   async function runScheduled(): Promise<void> {
     try {
       await catchUp();
-      scheduled = null;
+      cancelScheduled = null;
       if (store.isPending()) schedule();
     } catch (err) {
-      scheduled = null;
+      cancelScheduled = null;
       log.error({ err }, "search: index not updated");
     }
   }
@@ -99,7 +98,7 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
 
   async function step(): Promise<boolean> {
     const { more, long, words } = await write(indexBatch);
-    let merges = words === 0 ? 0 : Math.ceil(words / WORDS_PER_MERGE);
+    let merges = Math.ceil(words / WORDS_PER_MERGE);
     while (!stopped && merges-- > 0 && (await write(store.merge)));
     if (long) prepared = { message: long, entry: await runCooperatively(indexEntryTask(...textOf(long))) };
     return more;
@@ -130,7 +129,7 @@ export function searchService({ bus, log, timers, write }: Runtime, store: Searc
     /** Messages that are still pending are indexed after the next start. */
     async stop(): Promise<void> {
       stopped = true;
-      scheduled?.cancel();
+      cancelScheduled?.();
       await running;
     },
 

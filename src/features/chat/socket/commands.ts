@@ -40,19 +40,13 @@ export function createCommands({ config, now, write, writer }: Runtime, chat: Ch
   const sendAccess = (socket: ChatSocket, room: string): Access =>
     requireJoined(socket, access.conversation(socket.caller, room, "chat:send"));
 
-  function findRing(socket: ChatSocket, ringId: string) {
-    const row = rings.find(ringId);
-    if (!row) throw new ApiError("SVC_RING_NOT_FOUND");
-    access.byId(socket.caller, row.conversationId, "chat:read", "SVC_RING_NOT_FOUND");
-    return row;
-  }
-
   /** Answering a ring does not require a join, because the user may not have opened the conversation yet. */
   function answerRing(socket: ChatSocket, ringId: string, status: "ANSWERED" | "DECLINED") {
     budgets.ring(socket.caller);
-    return write((unit) => ({
-      ring: rings.answer(unit, findRing(socket, ringId), socket.userId, status),
-    }));
+    return write((unit) => {
+      const { row } = rings.findFor(socket.caller, ringId);
+      return { ring: rings.answer(unit, row, socket.userId, status) };
+    });
   }
 
   const commands: Commands = {
@@ -171,7 +165,7 @@ export function createCommands({ config, now, write, writer }: Runtime, chat: Ch
     "call.cancel"(socket, { ringId }) {
       budgets.ring(socket.caller);
       return write((unit) => {
-        const row = findRing(socket, ringId);
+        const { row } = rings.findFor(socket.caller, ringId);
         if (row.callerUserId !== socket.userId) throw new ApiError("SVC_PERMISSION_DENIED");
         return { ring: rings.cancel(unit, row) };
       });

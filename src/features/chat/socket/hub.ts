@@ -90,14 +90,12 @@ export function createHub({ bus, config, now, sockets: network }: Runtime, { may
     publish(conversation, frame);
   }
 
+  /** The open sockets of a user whose tokens may read the conversation. */
+  const readers = (tenant: Tenant, userId: string, conversationId: string): ChatSocket[] =>
+    [...(byUser.get(userKey(tenant, userId)) ?? [])].filter(({ caller }) => mayRead(caller, conversationId));
+
   bus.on("chatEvent", ({ conversation, event }) => deliver(conversation.id, event));
   bus.on("chatSignal", ({ conversationId, signal: content }) => signal(conversationId, content));
-  function* readers(tenant: Tenant, userId: string, conversationId: string): Iterable<ChatSocket> {
-    for (const socket of byUser.get(userKey(tenant, userId)) ?? []) {
-      if (mayRead(socket.caller, conversationId)) yield socket;
-    }
-  }
-
   bus.on("chatPersonal", ({ userIds, frame, conversationId, ...tenant }) => {
     const text = JSON.stringify(frame);
     for (const userId of userIds) for (const socket of readers(tenant, userId, conversationId)) socket.send(text);
@@ -122,7 +120,7 @@ export function createHub({ bus, config, now, sockets: network }: Runtime, { may
 
     /** Whether the user has an open socket whose token may read the conversation. */
     isReading: (tenant: Tenant, userId: string, conversationId: string): boolean =>
-      !readers(tenant, userId, conversationId)[Symbol.iterator]().next().done,
+      readers(tenant, userId, conversationId).length > 0,
 
     join(socket: ChatSocket, ref: ConversationRef): void {
       const conversation = conversations.get(ref.id) ?? { ref, sockets: new Set<ChatSocket>(), bytesUnchecked: 0 };

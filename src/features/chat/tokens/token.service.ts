@@ -1,7 +1,7 @@
 import type { Author } from "../../../kernel/author.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
-import type { Tenant } from "../../../kernel/tenant.ts";
+import { sameTenant, type Tenant } from "../../../kernel/tenant.ts";
 import { iso } from "../../../kernel/time/clock.ts";
 import type { ChatToken } from "../../../protocol/chat-records.ts";
 import { CHAT_SCOPES, type ChatScope } from "../../../protocol/enums.ts";
@@ -95,14 +95,13 @@ export function chatTokenService(runtime: Runtime, { conversations, isArchived }
     },
 
     /** Revokes the token, closes its sockets and ends its push subscriptions. A repeated revocation changes nothing. */
-    revoke(unit: Unit, { projectId, environment }: Tenant, tokenId: string, author: Author | null = null): void {
+    revoke(unit: Unit, tenant: Tenant, tokenId: string, author: Author | null = null): void {
       const row = store.find(tokenId);
-      if (row?.projectId !== projectId || row.environment !== environment) {
-        throw new ApiError("SVC_CHAT_TOKEN_NOT_FOUND");
-      }
+      if (!row || !sameTenant(row, tenant)) throw new ApiError("SVC_CHAT_TOKEN_NOT_FOUND");
       if (row.revokedAt !== null) return;
       revoke(unit, tokenId);
       if (!author) return;
+      const { projectId, environment } = tenant;
       const entry = { action: "chat_token.revoked", projectId, environment, resourceId: tokenId } as const;
       bus.publish(unit, "audit", { ...author, ...entry, metadata: {}, at: now() });
     },

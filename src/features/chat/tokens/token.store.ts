@@ -2,6 +2,7 @@ import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../../kernel/db/open.ts";
 import { changing, columnsOf, inserter, reading, tenantColumns } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
+import type { Tenant } from "../../../kernel/tenant.ts";
 
 export const chatTokens = sqliteTable("chat_tokens", {
   id: text("id").primaryKey(),
@@ -32,7 +33,7 @@ export function chatTokenStore({ $client: client }: Db) {
     find: (id: string): ChatTokenRow | null => find.get(id),
     insert: inserter<ChatTokenRow>(client, chatTokens),
     /** Tokens of a user that are neither expired nor revoked. */
-    usable: ({ projectId, environment }: Pick<ChatTokenRow, "projectId" | "environment">, userId: string, at: number) =>
+    usable: ({ projectId, environment }: Tenant, userId: string, at: number) =>
       usable.all(projectId, environment, userId, at).map(({ id }) => id),
     revoked: (at: number) => revoked.all(at),
     revoke: (unit: Unit, id: string, at: number) => void revoke.run(unit, id, at),

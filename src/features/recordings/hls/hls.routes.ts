@@ -2,9 +2,7 @@ import { Elysia, t } from "elysia";
 import type { Http } from "../../../kernel/http/http.ts";
 import { documented } from "../../../kernel/http/reference/docs.ts";
 import { queryInteger } from "../../../kernel/http/schema.ts";
-import type { HlsResponse, HlsService } from "./hls.service.ts";
-
-const PLAYLIST = "application/vnd.apple.mpegurl";
+import { type HlsResponse, type HlsService, PLAYLIST_TYPE } from "./hls.service.ts";
 
 export const hlsRoutes = ({ guards }: Http, hls: HlsService) =>
   new Elysia({ prefix: "/v1/live-streams", tags: ["live streams"] })
@@ -17,7 +15,7 @@ export const hlsRoutes = ({ guards }: Http, hls: HlsService) =>
           "A live stream as HLS, for players and caches; the token is `rtc.token` of a viewer",
           ["SVC_AUTH_ERROR", "SVC_TOKEN_REVOKED", "SVC_STREAM_NOT_FOUND", "SVC_HLS_UNAVAILABLE"],
           undefined,
-          { 200: PLAYLIST },
+          { 200: PLAYLIST_TYPE },
         ),
         query: t.Object({ token: t.String({ maxLength: 4_096, description: "Of a viewer or a host of the stream" }) }),
       },

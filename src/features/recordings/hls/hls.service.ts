@@ -12,6 +12,7 @@ const OTHER_RENDITION_MS = 2_000;
 /** RFC 8216bis: three times the target duration. */
 const MAX_BLOCKED_MS = 3 * TARGET_SECONDS * 1_000;
 const YEAR_SECONDS = 31_536_000;
+export const PLAYLIST_TYPE = "application/vnd.apple.mpegurl";
 
 export type HlsResponse = { type: string; cacheControl: string; body: string | Blob };
 /** A blocking playlist request: the response waits until that segment or partial segment exists. */
@@ -68,7 +69,7 @@ export function hlsService({ timers }: Runtime, { hls, streams, verify }: Deps) 
       if (!isAvailable()) throw new ApiError("SVC_HLS_UNAVAILABLE", "The live stream has stopped for the moment.");
     }
     return {
-      type: "application/vnd.apple.mpegurl",
+      type: PLAYLIST_TYPE,
       // A shared cache would serve the playlist to a viewer who was removed.
       cacheControl: "private, max-age=1",
       body: rendition.playlist(broadcast.startedAt, skip),
@@ -88,7 +89,7 @@ export function hlsService({ timers }: Runtime, { hls, streams, verify }: Deps) 
     const isOfKey = rendition.segments[index]?.at === `../${key}/`;
     const body = isOfKey ? await rendition.read(index, part) : null;
     if (!body) throw new ApiError("SVC_ROUTE_NOT_FOUND");
-    return { type: `${rendition.name}/mp4`, cacheControl: `public, max-age=${YEAR_SECONDS}, immutable`, body };
+    return media(rendition, body);
   }
 
   return {
@@ -112,7 +113,7 @@ export function hlsService({ timers }: Runtime, { hls, streams, verify }: Deps) 
       );
       if ((!video && !audio) || (!video && broadcast.unsupportedCodec !== null)) refuse(broadcast);
       return {
-        type: "application/vnd.apple.mpegurl",
+        type: PLAYLIST_TYPE,
         cacheControl: "private, no-store",
         body: multivariantPlaylist(broadcast.keys.viewerKey(viewer), video ?? null, audio ?? null),
       };
@@ -133,11 +134,7 @@ export function hlsService({ timers }: Runtime, { hls, streams, verify }: Deps) 
       if (head !== undefined) {
         const body = rendition.head(Number(head));
         if (!body) throw new ApiError("SVC_ROUTE_NOT_FOUND");
-        return {
-          type: `${kind}/mp4`,
-          cacheControl: `public, max-age=${YEAR_SECONDS}, immutable`,
-          body,
-        };
+        return media(rendition, body);
       }
       if (index === undefined) {
         const response = await playlist(broadcast, rendition, request);
@@ -148,4 +145,9 @@ export function hlsService({ timers }: Runtime, { hls, streams, verify }: Deps) 
       return segment(rendition, key, Number(index), part === undefined ? undefined : Number(part));
     },
   };
+}
+
+/** Segments never change under their URL, which has a secret key that changes when a viewer is removed. */
+function media({ name }: Rendition, body: Blob): HlsResponse {
+  return { type: `${name}/mp4`, cacheControl: `public, max-age=${YEAR_SECONDS}, immutable`, body };
 }

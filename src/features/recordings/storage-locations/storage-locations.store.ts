@@ -43,14 +43,8 @@ export function storageLocationStore({ $client: client }: Db) {
   );
   const upload = uploads<[string]>("WHERE object_key = ?");
   const abandonedUploads = uploads<[]>("WHERE NOT EXISTS (SELECT 1 FROM recording_files f WHERE f.id = file_id)");
-  const saveUpload = inserter<RecordingUploadRow>(
-    client,
-    recordingUploads,
-    "ON CONFLICT (object_key) DO UPDATE SET upload_id = excluded.upload_id, etags = excluded.etags",
-  );
   const removeUpload = changing<[string]>(client, "DELETE FROM recording_uploads WHERE object_key = ?");
   const leftoversOn = rowsOf(client, recordingLeftovers)<[string]>("WHERE server_name = ?");
-  const addLeftover = inserter<RecordingLeftoverRow>(client, recordingLeftovers, "ON CONFLICT DO NOTHING");
   const removeLeftover = changing<[string, string, string]>(
     client,
     "DELETE FROM recording_leftovers WHERE server_name = ? AND recording_id = ? AND file_name = ?",
@@ -72,12 +66,16 @@ export function storageLocationStore({ $client: client }: Db) {
     upload: (objectKey: string): RecordingUploadRow | undefined => upload.get(objectKey),
     /** Uploads of files that were deleted. */
     abandonedUploads: (): RecordingUploadRow[] => abandonedUploads.all(),
-    saveUpload: (unit: Unit, row: RecordingUploadRow) => void saveUpload(unit, row),
+    saveUpload: inserter<RecordingUploadRow>(
+      client,
+      recordingUploads,
+      "ON CONFLICT (object_key) DO UPDATE SET upload_id = excluded.upload_id, etags = excluded.etags",
+    ),
     removeUpload: (unit: Unit, objectKey: string) => void removeUpload.run(unit, objectKey),
 
     /** Files that a media node still has to remove. */
     leftoversOn: (serverName: string): RecordingLeftoverRow[] => leftoversOn.all(serverName),
-    addLeftover: (unit: Unit, row: RecordingLeftoverRow) => void addLeftover(unit, row),
+    addLeftover: inserter<RecordingLeftoverRow>(client, recordingLeftovers, "ON CONFLICT DO NOTHING"),
     removeLeftover: (unit: Unit, { serverName, recordingId, fileName }: RecordingLeftoverRow) =>
       void removeLeftover.run(unit, serverName, recordingId, fileName),
   };

@@ -1,9 +1,9 @@
 import type { Db } from "../../../kernel/db/open.ts";
-import { changing, reading } from "../../../kernel/db/statements.ts";
+import { changing, inserter, reading } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Environment, WebhookFormat } from "../../../protocol/enums.ts";
 import { EVENT_TYPES_OF } from "../../../protocol/webhook-events.ts";
-import type { EventRow } from "./webhook.table.ts";
+import { type EventRow, webhookEvents } from "./webhook.table.ts";
 
 /** Selects events by project, environment and type; an empty list selects all types of the format. */
 type Reader = { projectId: string; environment: Environment; format: WebhookFormat; events: readonly string[] };
@@ -14,11 +14,6 @@ const RANGE = `FROM webhook_events e WHERE ${READABLE} AND e.seq > ?4 AND e.seq 
 
 /** The log of events: the outbox, and the source of redeliveries. */
 export function eventStore({ $client: client }: Db) {
-  const insert = changing<(string | number | null)[]>(
-    client,
-    `INSERT INTO webhook_events (id, project_id, environment, type, body, message_id, order_key, created_at)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-  );
   const last = reading<{ seq: number | null }, []>(client, "SELECT max(seq) AS seq FROM webhook_events");
   const range = reading<{ seq: number; id: string }, [...ReaderValues, number, number, number]>(
     client,
@@ -64,10 +59,7 @@ export function eventStore({ $client: client }: Db) {
   ];
 
   return {
-    insert: (
-      unit: Unit,
-      { id, projectId, environment, type, body, messageId, orderKey, createdAt }: Omit<EventRow, "seq">,
-    ) => void insert.run(unit, id, projectId, environment, type, body, messageId, orderKey, createdAt),
+    insert: inserter<Omit<EventRow, "seq">>(client, webhookEvents),
     /** `seq` of the newest event; 0 before the first. */
     lastSeq: (): number => last.get()?.seq ?? 0,
     /** The reader's events in a range of the log, oldest first. */

@@ -1,4 +1,4 @@
-import { boundedText, checkedFetch, codeOf } from "../../../kernel/net/checked-fetch.ts";
+import { boundedText, checkedFetch, codeOrNameOf } from "../../../kernel/net/checked-fetch.ts";
 import type { Target } from "../../../kernel/net/targets.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { isMatrixServerName } from "../../../protocol/ids.ts";
@@ -33,7 +33,7 @@ export function createHomeservers(
       });
       return { status: response.status, json: await jsonOf(response) };
     } catch (error) {
-      log.debug({ serverName, reason: codeOf(error) }, "matrix: homeserver unreachable");
+      log.debug({ serverName, reason: codeOrNameOf(error) }, "matrix: homeserver unreachable");
       return null;
     } finally {
       cancelTimeout();
