@@ -224,7 +224,10 @@ export function createApp(deps: AppDeps) {
     requestsInProgress: requestsInProgress(listening, loopbackRequests),
     addressOf: (request) => clientIp(request, listening.server),
   });
-  admitRequests(app, admission, (request) => socketAddress(request, listening.server, clients, forwardedClient));
+  admitRequests(app, admission, (request) => {
+    // The handler of a GET that uses the address reads it before it waits for anything.
+    if (request.method !== "GET") socketAddress(request, listening.server, clients, forwardedClient);
+  });
   shapeResponses(app);
   return app;
 }

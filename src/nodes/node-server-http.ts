@@ -1,5 +1,6 @@
 import type { Server } from "bun";
 import { sameSecret } from "../kernel/crypto/secrets.ts";
+import { bearerOf } from "../kernel/http/bearer.ts";
 import { parseRange } from "../kernel/http/range.ts";
 import { type Listener, stopGently } from "../kernel/http/serving/listener.ts";
 import { VERSION } from "../kernel/version.ts";
@@ -30,8 +31,8 @@ type Data = { session: string; lastSeq: number; events?: ReturnType<NodeServer["
 export function serveNode(node: NodeServer, options: NodeHttpOptions): Pick<Listener, "server" | "stop"> {
   const { hostname, port, secret, problem, recordings } = options;
   const isControlPlane = (request: Request) => {
-    const presented = /^Bearer ([\x21-\x7e]+)$/i.exec(request.headers.get("authorization") ?? "")?.[1];
-    return presented !== undefined && sameSecret(presented, secret);
+    const presented = bearerOf(request);
+    return presented !== null && sameSecret(presented, secret);
   };
 
   // A former leader that does not know its successor must not take over the rooms again.

@@ -1,6 +1,6 @@
 /** What this process tells systemd, in the protocol of sd_notify(3). */
 import { FFIType, ptr } from "bun:ffi";
-import { openLibc } from "../kernel/net/socket-options.ts";
+import { openLibc } from "../kernel/libc.ts";
 
 const { i32, ptr: pointer, u32, u64 } = FFIType;
 const SYMBOLS = {

@@ -1,5 +1,5 @@
 import { FFIType, ptr } from "bun:ffi";
-import { openLibc } from "../../src/kernel/net/socket-options.ts";
+import { openLibc } from "../../src/kernel/libc.ts";
 
 const { i32, ptr: pointer, u32, u64 } = FFIType;
 const AF_UNIX = 1;

@@ -80,7 +80,7 @@ async function withLog(
   try {
     await work(log);
   } catch (error) {
-    throw (error as Error).name === "LogAway" ? new CommandFailure(`${(error as Error).message}.`) : error;
+    throw (error as Error).name === "LogUnavailable" ? new CommandFailure(`${(error as Error).message}.`) : error;
   } finally {
     await log.close();
   }

@@ -1,4 +1,5 @@
 import { Elysia, t } from "elysia";
+import { bearerOf } from "../../kernel/http/bearer.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import { nullable } from "../../kernel/http/schema.ts";
@@ -106,9 +107,9 @@ const signInRoutes = ({ guards, rateLimit }: Http, { accounts, oauth }: Services
     .post(
       "/logout",
       async (context) => {
-        const { headers, set } = context;
+        const { request, headers, set } = context;
         await accounts.logout({
-          accessToken: /^Bearer (\S+)$/i.exec(headers.authorization ?? "")?.[1] ?? null,
+          accessToken: bearerOf(request),
           refreshToken: readRefreshCookie(headers.cookie),
         });
         clearRefreshCookie(context);

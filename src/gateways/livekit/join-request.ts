@@ -8,6 +8,7 @@ import {
   WrappedJoinRequest,
   WrappedJoinRequest_Compression,
 } from "@livekit/protocol";
+import { bearerOf } from "../../kernel/http/bearer.ts";
 import { sessionIdOf } from "../../protocol/media/livekit-sids.ts";
 import { SDP_MAX_BYTES } from "../../protocol/signaling.ts";
 import { decodeBinary } from "./message-reader.ts";
@@ -34,11 +35,6 @@ export type JoinParameters = {
 const MAX_JOIN_BYTES = SDP_MAX_BYTES + 16_384;
 const MAX_TEXT_LENGTH = 128;
 const MAX_CAPABILITIES = 32;
-
-const BEARER = /^Bearer ([\x21-\x7e]+)$/i;
-
-export const bearerOf = (request: Request): string | null =>
-  BEARER.exec(request.headers.get("authorization") ?? "")?.[1] ?? null;
 
 export const tokenOf = (request: Request): string | null =>
   new URL(request.url).searchParams.get("access_token") ?? bearerOf(request);

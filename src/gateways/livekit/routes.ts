@@ -1,4 +1,5 @@
 import { Elysia } from "elysia";
+import { bearerOf } from "../../kernel/http/bearer.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import type { Log } from "../../kernel/log.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
@@ -6,7 +7,7 @@ import type { SocketServer } from "../../kernel/socket/sockets.ts";
 import type { Agents } from "./agents/agents.ts";
 import { type ClientRequest, type LivekitConnections, toHttpRefusal } from "./connection.ts";
 import { ingressRoutes } from "./ingress/ingress.routes.ts";
-import { bearerOf, type ConnectionMode, readJoinParameters, tokenOf } from "./join-request.ts";
+import { type ConnectionMode, readJoinParameters, tokenOf } from "./join-request.ts";
 import type { LivekitGateway } from "./livekit-gateway.ts";
 import { matrixRoutes } from "./matrix/matrix.routes.ts";
 import { TokenRefused } from "./refusals.ts";

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { type FileHandle, link, open, rename } from "node:fs/promises";
 import { dirname } from "node:path";
-import { CHECKSUMS } from "../../kernel/data-directory/data-contents.ts";
+import { CHECKSUMS } from "../data-directory/data-contents.ts";
 import { removeGradually } from "./remove-gradually.ts";
 import { BLOCK_BYTES, paddingOf, writeTarHeader } from "./tar.ts";
 

@@ -140,7 +140,7 @@ function bindable(values: SQLQueryBindings[]): SQLInputValue[] {
 
 /** The local file does not have the state that the log assumes. */
 export class ReplicaDiverged extends Error {
-  override readonly name = "ReplicaDiffers";
+  override readonly name = "ReplicaDiverged";
 }
 
 /** Applies the changesets of another server's transactions. */
@@ -148,11 +148,8 @@ export class ApplyingConnection {
   readonly #client: DatabaseSync;
 
   constructor(path: string) {
-    // The changeset already includes the effects of cascades and triggers.
     this.#client = openNodeClient(path, false);
-    this.#client.setAuthorizer((_action, _first, _second, _database, trigger) =>
-      trigger === null ? constants.SQLITE_OK : constants.SQLITE_IGNORE,
-    );
+    this.#ignoreTriggers();
   }
 
   prepare(sql: string): PlainStatement {
@@ -190,6 +187,11 @@ export class ApplyingConnection {
   migrate(sql: string): void {
     this.#client.setAuthorizer(null);
     this.#client.exec(sql);
+    this.#ignoreTriggers();
+  }
+
+  /** A changeset already includes the effects of cascades and triggers. */
+  #ignoreTriggers(): void {
     this.#client.setAuthorizer((_action, _first, _second, _database, trigger) =>
       trigger === null ? constants.SQLITE_OK : constants.SQLITE_IGNORE,
     );

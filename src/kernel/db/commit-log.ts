@@ -10,7 +10,7 @@ export type LogEntry = { position: number; record: CommitRecord };
 
 /** Another server wrote this position: the caller is no longer the leader. */
 export class PositionTaken extends Error {
-  override readonly name = "Overtaken";
+  override readonly name = "PositionTaken";
   constructor(position: number) {
     super(`another server wrote position ${position} of the commit log`);
   }
@@ -18,7 +18,7 @@ export class PositionTaken extends Error {
 
 /** The log did not respond in time. It is unknown whether it contains the appended record. */
 export class LogUnavailable extends Error {
-  override readonly name = "LogAway";
+  override readonly name = "LogUnavailable";
   constructor(why: string) {
     super(`the commit log does not answer (${why})`);
   }
@@ -26,7 +26,7 @@ export class LogUnavailable extends Error {
 
 /** The log has already deleted the requested position. */
 export class LogTruncated extends Error {
-  override readonly name = "Forgotten";
+  override readonly name = "LogTruncated";
   constructor(position: number) {
     super(`the commit log has forgotten what follows position ${position}`);
   }

@@ -1,4 +1,5 @@
 import { ApiError } from "../../protocol/errors.ts";
+import { messageOf } from "../error-message.ts";
 import { type CommitLog, PositionTaken } from "./commit-log.ts";
 import type { SplitClient } from "./split-client.ts";
 
@@ -42,7 +43,7 @@ export function loggedCommits({ client, log, onLost }: LoggedCommitsOptions): Lo
   let before = 0;
   let changed = false;
   let lost: ApiError | null = null;
-  let away: ApiError | null = null;
+  let unavailable: ApiError | null = null;
 
   function lose(reason: string): ApiError {
     lost = new ApiError("SVC_STANDBY", undefined, { retryAfterSeconds: 1 });
@@ -55,9 +56,9 @@ export function loggedCommits({ client, log, onLost }: LoggedCommitsOptions): Lo
       await log.append(position + 1, { kind: "changes", changes: record });
     } catch (error) {
       if (error instanceof PositionTaken) throw lose(error.message);
-      away = new ApiError("SVC_COMMIT_LOG_UNAVAILABLE", undefined, { retryAfterSeconds: 5 });
-      away.cause = error;
-      throw away;
+      unavailable = new ApiError("SVC_COMMIT_LOG_UNAVAILABLE", undefined, { retryAfterSeconds: 5 });
+      unavailable.cause = error;
+      throw unavailable;
     }
   }
 
@@ -87,14 +88,14 @@ export function loggedCommits({ client, log, onLost }: LoggedCommitsOptions): Lo
         recording.commit();
       } catch (error) {
         // The log has the commit; after a restart the commit is applied to the local file.
-        throw lose(`the local database failed to commit: ${error instanceof Error ? error.message : error}`);
+        throw lose(`the local database failed to commit: ${messageOf(error)}`);
       }
       position++;
     },
     rollback: () => recording.rollback(),
     concernsWholeCommit: (error) =>
-      error === lost || error === away || (error as { code?: string }).code === "ERR_SQLITE_ERROR",
-    isLogUnavailable: (error) => error === away,
+      error === lost || error === unavailable || (error as { code?: string }).code === "ERR_SQLITE_ERROR",
+    isLogUnavailable: (error) => error === unavailable,
     get position() {
       return position;
     },

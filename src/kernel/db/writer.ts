@@ -205,7 +205,9 @@ export function createWriter(
 
   function commitTogether(units: Unit[]): boolean {
     try {
-      runTogether(units);
+      begin.run();
+      runAll(units);
+      commit.run();
       return true;
     } catch (error) {
       // The whole transaction failed (disk full, I/O error): no unit of work is on disk.
@@ -230,12 +232,6 @@ export function createWriter(
     } catch {
       // SQLite has already rolled back by itself.
     }
-  }
-
-  function runTogether(units: Unit[]): void {
-    begin.run();
-    runAll(units);
-    commit.run();
   }
 
   function runPlain(unit: Unit, alone: boolean): void {

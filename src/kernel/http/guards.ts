@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 import { ENVIRONMENTS, type Environment, type ProjectRole } from "../../protocol/enums.ts";
 import { ApiError, type ErrorCode, invalid } from "../../protocol/errors.ts";
 import { PERMISSIONS, type Permission } from "../../protocol/permissions.ts";
+import { bearerOf } from "./bearer.ts";
 import type { ApiKeyCaller, ChatTokenCaller, NodeCaller, RtcTokenCaller, SessionCaller } from "./callers.ts";
 import { type OriginPolicy, originAllowed, originRefused } from "./origins.ts";
 import type { RequestInfo } from "./request-info.ts";
@@ -24,8 +25,6 @@ type Verifiers = {
   isArchived(projectId: string): boolean;
 };
 
-const BEARER = /^Bearer [\x21-\x7e]+$/i;
-
 /**
  * Plugins that put `caller` and `info` into the context. They are scoped `derive`s, which run before the body is read:
  * a client without a credential gets 401, gets no information about the body, and only its header is parsed.
@@ -34,11 +33,10 @@ export function createGuards(deps: Verifiers & { infoOf: (request: Request) => R
   const { infoOf } = deps;
 
   // A plugin that mentions the context's `headers` makes the framework copy all headers on every later route.
-  const bearer = (request: Request, taken: string, takesKeys = false): string => {
-    const header = request.headers.get("authorization");
-    if (header === null || !BEARER.test(header))
+  const credentialIn = (request: Request, taken: string, takesKeys = false): string => {
+    const credential = bearerOf(request);
+    if (credential === null)
       throw new ApiError("SVC_AUTH_ERROR", `Send the header Authorization: Bearer with ${taken}.`);
-    const credential = header.slice("Bearer ".length);
     if (credential.startsWith("svk_") && !takesKeys)
       throw new ApiError("SVC_AUTH_ERROR", `This route takes ${taken}, not an API key.`);
     return credential;
@@ -76,7 +74,7 @@ export function createGuards(deps: Verifiers & { infoOf: (request: Request) => R
 
   const signedIn = async (request: Request) => {
     const info = infoOf(request);
-    const token = bearer(request, "the access token of a dashboard session");
+    const token = credentialIn(request, "the access token of a dashboard session");
     requireOwnPage(info);
     const caller = await deps.session(token);
     requireFactor(caller, new URL(request.url).pathname);
@@ -88,7 +86,7 @@ export function createGuards(deps: Verifiers & { infoOf: (request: Request) => R
       { as: "scoped" },
       accepts(["rtcToken"], async ({ request }) => {
         const info = infoOf(request);
-        const caller = await verify(bearer(request, "an RTC token"));
+        const caller = await verify(credentialIn(request, "an RTC token"));
         requireAllowedOrigin(caller.projectId, info);
         return { caller, info };
       }),
@@ -111,7 +109,7 @@ export function createGuards(deps: Verifiers & { infoOf: (request: Request) => R
       { as: "scoped" },
       accepts(["apiKey"], ({ request }) => {
         const info = infoOf(request);
-        const caller = deps.apiKey(bearer(request, "an API key", true));
+        const caller = deps.apiKey(credentialIn(request, "an API key", true));
         requireAllowedOrigin(caller.projectId, info);
         return { caller, info };
       }),
@@ -124,7 +122,7 @@ export function createGuards(deps: Verifiers & { infoOf: (request: Request) => R
         ["SVC_RATE_LIMITED"],
         accepts(["apiKey", "chatToken"], async ({ request }) => {
           const info = infoOf(request);
-          const credential = bearer(request, "an API key or a chat token", true);
+          const credential = credentialIn(request, "an API key or a chat token", true);
           const caller: ApiKeyCaller | ChatTokenCaller = credential.startsWith("svk_")
             ? deps.apiKey(credential)
             : await deps.chatToken(credential);
@@ -141,7 +139,7 @@ export function createGuards(deps: Verifiers & { infoOf: (request: Request) => R
     node: new Elysia({ name: "guard:node" }).derive(
       { as: "scoped" },
       accepts(["sfuSecret"], ({ request }) => {
-        const caller = deps.node(bearer(request, "the secret of a media node"));
+        const caller = deps.node(credentialIn(request, "the secret of a media node"));
         return { caller, info: infoOf(request) };
       }),
     ),

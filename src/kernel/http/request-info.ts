@@ -143,7 +143,7 @@ type ArrivedRequest = Request & { [SOCKET_ADDRESS]?: string };
 
 /**
  * The IP address of the connection or, through the TLS thread or a cluster proxy, of the client behind it. It is read
- * when the request arrives, because a closed connection has no address any more.
+ * before the request waits for anything, because a closed connection has no address any more.
  */
 export function socketAddress(
   request: Request,

@@ -9,10 +9,10 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { ApiError } from "../../protocol/errors.ts";
 import { workerUrl } from "../assets.ts";
+import { openLibc } from "../libc.ts";
 import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
 import { systemTimers, type Timers } from "../time/timers.ts";
-import { openLibc } from "./socket-options.ts";
 
 const { i32, ptr: pointer } = FFIType;
 const SYMBOLS = {

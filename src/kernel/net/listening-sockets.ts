@@ -1,7 +1,8 @@
 /** Lets two processes listen on one TCP port while the newer takes over from the older. Linux only. */
 import { FFIType, ptr } from "bun:ffi";
 import { readdirSync } from "node:fs";
-import { openLibc, openPortReuse } from "./socket-options.ts";
+import { openLibc } from "../libc.ts";
+import { openPortReuse } from "./socket-options.ts";
 
 const { i32, ptr: pointer } = FFIType;
 const SYMBOLS = {

@@ -2,7 +2,8 @@
  * Socket options that Bun does not offer, set through libc where possible. Without them the server works, but is
  * slower.
  */
-import { dlopen, type FFIFunction, FFIType, ptr } from "bun:ffi";
+import { FFIType, ptr } from "bun:ffi";
+import { openLibc } from "../libc.ts";
 
 const LINUX = { solSocket: 1, rcvBuf: 8, sndBuf: 7, rcvBufForce: 33, sndBufForce: 32 };
 const DARWIN = { solSocket: 0xffff, rcvBuf: 0x1002, sndBuf: 0x1001, rcvBufForce: null, sndBufForce: null };
@@ -12,25 +13,9 @@ const RECVERR = [
   [41, 25],
 ] as const;
 
-const LIBC: Record<string, readonly string[]> = {
-  linux: ["libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so.1"],
-  darwin: ["libSystem.B.dylib"],
-};
-
 const SET_OPTION = {
   setsockopt: { args: [FFIType.i32, FFIType.i32, FFIType.i32, FFIType.ptr, FFIType.u32], returns: FFIType.i32 },
 } as const;
-
-export function openLibc<Symbols extends Record<string, FFIFunction>>(symbols: Symbols) {
-  for (const name of LIBC[process.platform] ?? []) {
-    try {
-      return dlopen(name, symbols);
-    } catch {
-      // A libc that cannot be opened is not an error.
-    }
-  }
-  return null;
-}
 
 /** (IPPROTO_TCP, TCP_NOTSENT_LOWAT) by platform. */
 const NOT_SENT_LOW_WATER: Record<string, number> = { linux: 25, darwin: 0x201 };

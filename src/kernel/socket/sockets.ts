@@ -1,3 +1,4 @@
+import { bearerOf } from "../http/bearer.ts";
 import { createFrameQueue, SocketReader } from "./socket-reader.ts";
 
 /** Prevents a server of a cluster from serving outdated data after another server has become leader without its knowledge. */
@@ -220,9 +221,8 @@ export function socketCredential(request: Request): SocketCredential {
   const carrier = offered.find((protocol) => protocol.startsWith(TOKEN_PROTOCOL));
   // Choosing another subprotocol, if offered, avoids sending the token back.
   const chosen = offered.find((protocol) => protocol !== carrier) ?? carrier;
-  const bearer = /^Bearer ([\x21-\x7e]+)$/i.exec(request.headers.get("authorization") ?? "")?.[1];
   return {
-    token: new URL(request.url).searchParams.get("token") ?? carrier?.slice(TOKEN_PROTOCOL.length) ?? bearer ?? null,
+    token: new URL(request.url).searchParams.get("token") ?? carrier?.slice(TOKEN_PROTOCOL.length) ?? bearerOf(request),
     headers: chosen === undefined ? {} : { "sec-websocket-protocol": chosen },
   };
 }

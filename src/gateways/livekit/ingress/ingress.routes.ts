@@ -1,10 +1,10 @@
 import { Elysia } from "elysia";
+import { bearerOf } from "../../../kernel/http/bearer.ts";
 import type { Http } from "../../../kernel/http/http.ts";
 import type { Log } from "../../../kernel/log.ts";
 import { SDP_MAX_BYTES } from "../../../protocol/signaling.ts";
 import { iceLinks, SDP_FRAGMENT } from "../../whip/whip.routes.ts";
 import { toHttpRefusal } from "../connection.ts";
-import { bearerOf } from "../join-request.ts";
 import { HttpRefusal, TokenRefused } from "../refusals.ts";
 import { readBody } from "../request-body.ts";
 import { type Ingresses, WHIP_PATH } from "./ingresses.ts";

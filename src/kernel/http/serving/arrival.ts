@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 import { ApiError } from "../../../protocol/errors.ts";
 import { sameSecret } from "../../crypto/secrets.ts";
 import { createRangeCheck } from "../../net/addresses.ts";
+import { bearerOf } from "../bearer.ts";
 import { type Listening, socketAddress } from "../request-info.ts";
 import type { TlsClients } from "./tls-clients.ts";
 
@@ -32,8 +33,7 @@ export function arrivalRoutes({ secret, trustedProxies, listening, clients, info
   const isTrusted = createRangeCheck(trustedProxies);
   return new Elysia({ detail: { hide: true } }).get(ARRIVAL_PATH, ({ request }): Arrival => {
     const { headers } = request;
-    const secretGiven = /^Bearer (.+)$/i.exec(headers.get("authorization") ?? "")?.[1] ?? "";
-    if (!sameSecret(secretGiven, secret)) throw new ApiError("SVC_ROUTE_NOT_FOUND");
+    if (!sameSecret(bearerOf(request) ?? "", secret)) throw new ApiError("SVC_ROUTE_NOT_FOUND");
     const peer = socketAddress(request, listening.server, clients);
     return {
       peer,
