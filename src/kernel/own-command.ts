@@ -3,6 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Log } from "./log.ts";
+import { tailOf } from "./output-tail.ts";
 
 /** The path from which this program was started. A newer program may be there by now; Linux then marks the path as deleted. */
 export const programPath = (): string => process.execPath.replace(/ \(deleted\)$/, "");
@@ -38,7 +39,6 @@ export type MediaProcess<To> = {
 
 /** Lower than the priority of calls. */
 const NICENESS = "5";
-const MAX_STDERR_CHARACTERS = 2_000;
 
 /** The process gets only the parts of this one's environment that it needs, because the environment contains secrets. */
 function environment(): Record<string, string> {
@@ -60,10 +60,7 @@ export function startMediaProcess<To, From>(
     stdio: ["pipe", "pipe", "pipe"],
     env: environment(),
   });
-  let stderr = "";
-  child.stderr.on("data", (bytes: Buffer) => {
-    stderr = (stderr + bytes.toString()).slice(-MAX_STDERR_CHARACTERS);
-  });
+  const stderr = tailOf(child.stderr);
   child.stdin.on("error", () => {});
   createInterface({ input: child.stdout }).on("line", (line) => {
     try {
@@ -78,7 +75,7 @@ export function startMediaProcess<To, From>(
     isClosed = true;
   };
   child.on("error", (error) => closed(error.message));
-  child.on("close", (code, signal) => closed(stderr.trim() || `ended with ${signal ?? `exit code ${code}`}`));
+  child.on("close", (code, signal) => closed(stderr() || `ended with ${signal ?? `exit code ${code}`}`));
   return {
     send(message) {
       if (child.stdin.writable) child.stdin.write(`${JSON.stringify(message)}\n`);

@@ -22,7 +22,7 @@ import { type Lookup, systemLookup } from "./net/targets.ts";
 import { createIdleTasks, type IdleTasks } from "./scheduling/idle.ts";
 import type { Fence } from "./socket/sockets.ts";
 import { createSockets, type Sockets } from "./socket/sockets.ts";
-import { type Now, systemNow } from "./time/clock.ts";
+import { DAY_MS, type Now, systemNow } from "./time/clock.ts";
 import { systemTimers, type Timers } from "./time/timers.ts";
 import { createTracing, type Tracing } from "./tracing/tracing.ts";
 
@@ -157,7 +157,7 @@ export function generatedSecret(config: Config, options: RuntimeOptions, name: s
 
 /** The number of copies that are kept: the last one, and the one before, in case the last one already has the problem. */
 const COPIES_KEPT = 2;
-const COPY_LASTS_MS = 7 * 86_400_000;
+const COPY_LASTS_MS = 7 * DAY_MS;
 const COPY_NAME = /^before-migration-(\d+)\.db$/;
 
 /** Removes copies that are older than a week, and all but the newest two. */

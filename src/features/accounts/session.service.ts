@@ -3,7 +3,7 @@ import type { Unit } from "../../kernel/db/writer.ts";
 import type { SessionCaller } from "../../kernel/http/callers.ts";
 import { NEWEST } from "../../kernel/http/serving/pages.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
-import { iso } from "../../kernel/time/clock.ts";
+import { DAY_MS, iso } from "../../kernel/time/clock.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { SecondFactorService } from "./second-factor/second-factor.service.ts";
 import { type RefreshTokenRow, type SessionRow, sessionStore } from "./session.store.ts";
@@ -18,7 +18,7 @@ const ROTATION_GRACE_MS = 20_000;
 const MAX_ROTATED_KEPT = 720;
 /** The number of sessions with which a new session is compared. */
 const MAX_COMPARED = 100;
-const NEW_ACCOUNT_MS = 86_400_000;
+const NEW_ACCOUNT_MS = DAY_MS;
 const JUST_SIGNED_IN_MS = 600_000;
 
 /** The origin of a sign-in, as shown to the owner of the account in the list of sessions. */

@@ -3,6 +3,7 @@ import { changing, reading } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
+import { DAY_MS } from "../../kernel/time/clock.ts";
 import type { MessageRow } from "./messages/message.table.ts";
 import { attachmentIdOf } from "./present.ts";
 import type { SearchService } from "./search/search.service.ts";
@@ -14,7 +15,6 @@ type AgingMessage = Pick<
 >;
 type AgingEvent = { seq: number; at: number };
 
-const DAY_MS = 24 * 3_600_000;
 /** Messages per unit of work: a send waits for at most one unit, which lasts a few milliseconds. */
 const BATCH = 50;
 const CONVERSATIONS_PER_PAGE = 100;

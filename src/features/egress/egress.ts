@@ -6,6 +6,7 @@ import { codeOrNameOf } from "../../kernel/net/checked-fetch.ts";
 import { shareProblem } from "../../kernel/project-share.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
+import { DAY_MS } from "../../kernel/time/clock.ts";
 import { every } from "../../kernel/time/timers.ts";
 import type { MediaNodes } from "../../nodes/media-nodes.ts";
 import type { Environment } from "../../protocol/enums.ts";
@@ -52,7 +53,6 @@ type Deps = {
 export type Egresses = ReturnType<typeof createEgresses>;
 
 const LISTED = 1_000;
-const DAY_MS = 86_400_000;
 const KEPT_DAYS = 30;
 const DISK_EVERY_MS = 10_000;
 const FILES_FULL =

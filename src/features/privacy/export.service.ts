@@ -11,6 +11,7 @@ import {
   type User,
 } from "../../kernel/personal-data.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import { DAY_MS } from "../../kernel/time/clock.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { Download } from "../storage/download.ts";
 import type { StorageQuota } from "../storage/quota.ts";
@@ -23,7 +24,7 @@ type ExportDeps = { store: PrivacyStore; features: PersonalData[]; quota: Pick<S
 
 const FOLDER = "exports";
 const MIME_TYPE = "application/x-tar";
-const KEPT_MS = 7 * 86_400_000;
+const KEPT_MS = 7 * DAY_MS;
 const PRUNED_PER_STEP = 50;
 /** Each export can be as large as everything that the user ever sent. */
 const KEPT_PER_USER = 3;

@@ -5,14 +5,13 @@ import {
   type User,
 } from "../../kernel/personal-data.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
-import { iso } from "../../kernel/time/clock.ts";
+import { DAY_MS, iso } from "../../kernel/time/clock.ts";
 import type { StorageQuota } from "../storage/quota.ts";
 import { erasureService } from "./erasure.service.ts";
 import { exportService } from "./export.service.ts";
 import { privacyStore } from "./privacy.store.ts";
 import type { ErasureRow, ExportRow } from "./privacy.table.ts";
 
-const DAY_MS = 86_400_000;
 const ADDRESSES_PER_UNIT = 200;
 
 type PrivacyDeps = {

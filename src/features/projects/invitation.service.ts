@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Author } from "../../kernel/author.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
-import { iso } from "../../kernel/time/clock.ts";
+import { DAY_MS, iso } from "../../kernel/time/clock.ts";
 import type { ProjectRole } from "../../protocol/enums.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { Users } from "../accounts/accounts.ts";
@@ -12,7 +12,7 @@ import type { Member } from "./member.store.ts";
 import type { ProjectService } from "./project.service.ts";
 
 /** The lifetime is longer than that of other links, because the recipient does not expect the mail. */
-const LIFETIME_MS = 7 * 86_400_000;
+const LIFETIME_MS = 7 * DAY_MS;
 
 type InvitationDeps = Users & { members: MemberService; projects: ProjectService };
 

@@ -3,7 +3,7 @@ import type { Author } from "../../kernel/author.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
-import { iso } from "../../kernel/time/clock.ts";
+import { DAY_MS, iso } from "../../kernel/time/clock.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import { auditTrail } from "../audit/audit-trail.ts";
 import type { ChatService } from "../chat/chat.ts";
@@ -43,7 +43,6 @@ type Deps = {
 };
 
 const FILE_PATH = "/v1/recording-files/";
-const DAY_MS = 86_400_000;
 const REMOVED_PER_STEP = 20;
 
 export function recordingService(runtime: Runtime, deps: Deps) {

@@ -1,7 +1,7 @@
 import type { Author } from "../../kernel/author.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
-import { iso } from "../../kernel/time/clock.ts";
+import { DAY_MS, iso } from "../../kernel/time/clock.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { Permissions, Profile } from "../../protocol/room-records.ts";
 import type { IceServers } from "./ice-servers.ts";
@@ -44,7 +44,7 @@ export type RtcTokenDeps = {
 };
 
 /** A session can outlast its token, and revoking the token must still end the session. */
-const EXPIRED_RETENTION_MS = 7 * 24 * 3_600_000;
+const EXPIRED_RETENTION_MS = 7 * DAY_MS;
 
 export function rtcTokenService(runtime: Runtime, { rooms, iceServers, mayMint, isArchived }: RtcTokenDeps) {
   const { db, bus, config, ids, jwt, now, write } = runtime;

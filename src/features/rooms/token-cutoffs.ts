@@ -3,10 +3,11 @@ import { changing, reading } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
+import { DAY_MS } from "../../kernel/time/clock.ts";
 
 /** The longest lifetime of a token that a backend signs itself, so that a cut-off need not be kept longer. */
-export const SIGNED_TOKEN_MAX_MS = 30 * 24 * 3_600_000;
-const KEPT_MS = SIGNED_TOKEN_MAX_MS + 24 * 3_600_000;
+export const SIGNED_TOKEN_MAX_MS = 30 * DAY_MS;
+const KEPT_MS = SIGNED_TOKEN_MAX_MS + DAY_MS;
 
 /** A participant in one room, by the room's name, or in all rooms. */
 type CutOff = Tenant & { roomName: string | null; identity: string };

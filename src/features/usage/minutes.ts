@@ -1,5 +1,6 @@
+import { DAY_MS } from "../../kernel/time/clock.ts";
+
 const MINUTE_MS = 60_000;
-const DAY_MS = 86_400_000;
 
 /** The UTC date of a time, as `2026-03-01`. */
 export function dateOf(at: number): string {

@@ -2,6 +2,7 @@ import { retryAfterMs } from "../../kernel/http/retry-after.ts";
 import { checkedFetch, codeOrNameOf } from "../../kernel/net/checked-fetch.ts";
 import type { Target } from "../../kernel/net/targets.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import { DAY_MS } from "../../kernel/time/clock.ts";
 import { VERSION } from "../../kernel/version.ts";
 
 export type Outcome =
@@ -23,7 +24,7 @@ type AttemptRequest = {
 
 /** The body of a response is ignored; a short one is read so that the connection can be reused. */
 const MAX_READ_BYTES = 4096;
-const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
+const MAX_RETRY_AFTER_MS = DAY_MS;
 
 /**
  * The error is the same for every endpoint without an HTTP response, whether the connection was refused, timed out or

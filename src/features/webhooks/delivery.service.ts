@@ -1,6 +1,6 @@
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
-import { iso } from "../../kernel/time/clock.ts";
+import { DAY_MS, iso } from "../../kernel/time/clock.ts";
 import { ApiError, invalid } from "../../protocol/errors.ts";
 import { WEBHOOK_TEST_TYPE } from "../../protocol/webhook-events.ts";
 import { testBody } from "./outbox.ts";
@@ -8,7 +8,7 @@ import type { WebhookStores } from "./store/stores.ts";
 import type { DeliveryRow, EndpointRow } from "./store/webhook.table.ts";
 import type { WebhookRef, WebhookService } from "./webhook.service.ts";
 
-const RETENTION_MS = 30 * 24 * 3_600_000;
+const RETENTION_MS = 30 * DAY_MS;
 /** Limits how long one unit of work blocks the writer. */
 const BATCH = 500;
 /** Unread events are counted up to this number. */

@@ -1,3 +1,4 @@
+import { DAY_MS } from "../../kernel/time/clock.ts";
 import type { DeliveryStatus, WebhookDisabledReason } from "../../protocol/enums.ts";
 import type { Outcome } from "./attempt.ts";
 
@@ -17,7 +18,7 @@ type Verdict = {
 };
 
 const JITTER = 0.1;
-const MAX_WAIT_MS = 24 * 3_600_000;
+const MAX_WAIT_MS = DAY_MS;
 
 /** The consequences of an attempt for its delivery and its endpoint. `random` is from 0 to 1. */
 export function judge(

@@ -4,13 +4,13 @@ import { changeEach, pages } from "../db/pages.ts";
 import { changing, columnsOf, inserter, reading } from "../db/statements.ts";
 import type { Unit, Writer } from "../db/writer.ts";
 import { pathOf } from "../log.ts";
-import type { Now } from "../time/clock.ts";
+import { DAY_MS, type Now } from "../time/clock.ts";
 import { rawBody } from "./body.ts";
 import type { Caller } from "./callers.ts";
 import { idempotencyKeys } from "./idempotency.table.ts";
 
 const MINT_WINDOW_MS = 5 * 60_000;
-const CREATE_WINDOW_MS = 24 * 3_600_000;
+const CREATE_WINDOW_MS = DAY_MS;
 
 type IdempotentContext = {
   request: Request;

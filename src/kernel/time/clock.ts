@@ -1,3 +1,5 @@
+export const DAY_MS = 24 * 3_600_000;
+
 /** Integer milliseconds since the epoch. The clock is injected, so that a test controls the time. */
 export type Now = () => number;
 

@@ -4,6 +4,7 @@ import { createHmac, createPrivateKey, type KeyObject } from "node:crypto";
 import { calculateJwkThumbprint, FlattenedSign, type JWK } from "jose";
 import { messageOf } from "../../kernel/error-message.ts";
 import { retryAfterMs } from "../../kernel/http/retry-after.ts";
+import { DAY_MS } from "../../kernel/time/clock.ts";
 
 type Directory = {
   newNonce: string;
@@ -35,7 +36,7 @@ export class AcmeError extends Error {
 const REQUEST_TIMEOUT_MS = 30_000;
 const MAX_NONCES = 10;
 /** The longest limit of a public authority. A larger value would let the certificate expire and is ignored. */
-const MAX_RETRY_AFTER_MS = 7 * 86_400_000;
+const MAX_RETRY_AFTER_MS = 7 * DAY_MS;
 
 type Options = { directoryUrl: string; account: Account; ca: string | undefined; userAgent: string };
 

@@ -8,6 +8,7 @@ import {
   X509Certificate,
 } from "node:crypto";
 import type { Certificate } from "../../kernel/http/serving/certificate.ts";
+import { DAY_MS } from "../../kernel/time/clock.ts";
 import { bits, implicit, integer, isTrue, octets, oid, sequence, set, tagged, time, utf8 } from "./der.ts";
 
 const OID = {
@@ -43,8 +44,6 @@ export function certificateRequest(domain: string, key: KeyObject): Buffer {
   const version = integer(Buffer.from([0]));
   return signed(sequence(version, sequence(), publicKeyOf(key), tagged(0, extensions)), key);
 }
-
-const DAY_MS = 86_400_000;
 
 /**
  * A self-signed certificate with the challenge response in a critical extension, for clients that offer `acme-tls/1`

@@ -1,11 +1,11 @@
 import { setInstallationValue, storedValue } from "../../kernel/data-directory/installation.ts";
 import type { DatabaseHealth } from "../../kernel/db/health.ts";
 import { databasePath, type Runtime } from "../../kernel/runtime.ts";
+import { DAY_MS } from "../../kernel/time/clock.ts";
 import type { Job } from "../jobs.ts";
 import { checkDatabaseInThread } from "./backup-thread.ts";
 
 const TEN_MINUTES_MS = 600_000;
-const DAY_MS = 86_400_000;
 const LAST_CHECK = "last-database-check";
 
 /** Checks all pages of the database once a day; a restart does not repeat the check. */

@@ -2,6 +2,7 @@ import { X509Certificate } from "node:crypto";
 import { NO_TOKEN } from "../../gateways/livekit/refusals.ts";
 import { messageOf } from "../../kernel/error-message.ts";
 import { certificateDoubt, certificateFiles, readCertificate } from "../../kernel/http/serving/certificate.ts";
+import { DAY_MS } from "../../kernel/time/clock.ts";
 import { AcmeStore } from "../../network/acme/store.ts";
 import { LETS_ENCRYPT } from "../../network/tls/certificates.ts";
 import {
@@ -17,7 +18,6 @@ import {
 import { loopbackOf } from "./ports.ts";
 import { checkWebsocket } from "./websocket.ts";
 
-const DAY_MS = 86_400_000;
 const RENEW_DAYS = 14;
 
 export const checkWeb: CheckGroup = async (context) => [

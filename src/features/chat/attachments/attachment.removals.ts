@@ -1,14 +1,15 @@
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
+import { DAY_MS } from "../../../kernel/time/clock.ts";
 import type { Location } from "../../storage/storage.ts";
 import type { Storages } from "../../storage/storages.ts";
 import type { AttachmentStore } from "./attachment.store.ts";
 import type { AttachmentRow } from "./attachment.table.ts";
 
 /** An attachment that is not sent within this time expires. */
-const UNSENT_LIFETIME_MS = 24 * 3_600_000;
+const UNSENT_LIFETIME_MS = DAY_MS;
 /** Expired attachments stay visible for this time. */
-const EXPIRED_KEEP_MS = 30 * 24 * 3_600_000;
+const EXPIRED_KEEP_MS = 30 * DAY_MS;
 const CLOCK_SKEW_MS = 900_000;
 /** Rows per unit of work; messages to be sent wait until the unit of work is committed. */
 const BATCH = 50;

@@ -1,7 +1,7 @@
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
-import { iso } from "../../../kernel/time/clock.ts";
+import { DAY_MS, iso } from "../../../kernel/time/clock.ts";
 import { MAX_RUNG_MEMBERS, type Metadata, type Ring, type RingMemberStatus } from "../../../protocol/chat-records.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
 import {
@@ -30,7 +30,7 @@ type RingDeps = {
   access: AccessRules;
 };
 
-const KEEP_MS = 7 * 86_400_000;
+const KEEP_MS = 7 * DAY_MS;
 const PRUNE_BATCH = 200;
 
 export type RingService = ReturnType<typeof ringService>;

@@ -2,10 +2,10 @@ import type { Db } from "../../../kernel/db/open.ts";
 import { changing, columnsOf, inserter, reading, updater } from "../../../kernel/db/statements.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
+import { DAY_MS } from "../../../kernel/time/clock.ts";
 import { UUID_PATTERN } from "../../../protocol/ids.ts";
 import { type ConversationRow, conversations } from "./conversation.table.ts";
 
-const DAY_MS = 24 * 3_600_000;
 const NO_TOTALS = { conversations: 0, activeConversations: 0, messages: 0, messagesToday: 0, members: 0, reactions: 0 };
 const UUID = new RegExp(UUID_PATTERN, "i");
 

@@ -2,7 +2,7 @@ import type { Author } from "../../../kernel/author.ts";
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
-import { iso } from "../../../kernel/time/clock.ts";
+import { DAY_MS, iso } from "../../../kernel/time/clock.ts";
 import type { Message, Report, ReportAction, ReportReason } from "../../../protocol/chat-records.ts";
 import { ApiError, invalid } from "../../../protocol/errors.ts";
 import type { Access, MessageAccess } from "../access.ts";
@@ -27,7 +27,7 @@ type ReportDeps = {
 /** The reporter of messages that match the word list; it is not a valid user id. */
 const WORD_LIST = "(word list)";
 const DEFAULT_MUTE_SECONDS = 24 * 3600;
-const KEEP_MS = 90 * 86_400_000;
+const KEEP_MS = 90 * DAY_MS;
 const PRUNE_BATCH = 200;
 
 export type ReportService = ReturnType<typeof reportService>;

@@ -1,11 +1,12 @@
 import type { RequestInfo } from "../../../kernel/http/request-info.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { sameTenant, type Tenant } from "../../../kernel/tenant.ts";
+import { DAY_MS } from "../../../kernel/time/clock.ts";
 import type { ChatSocket } from "./chat-socket.ts";
 import { connectionStore } from "./connection.store.ts";
 import type { ChatConnectionRow } from "./connection.table.ts";
 
-const KEEP_MS = 30 * 24 * 3_600_000;
+const KEEP_MS = 30 * DAY_MS;
 const PRUNE_BATCH = 500;
 
 /**

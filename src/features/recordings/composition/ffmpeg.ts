@@ -1,9 +1,8 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
+import { tailOf } from "../../../kernel/output-tail.ts";
 
 export type FfmpegRun = { done: Promise<void>; cancel(): void };
-
-const MAX_STDERR_CHARACTERS = 2_000;
 
 /** Null when ffmpeg is not installed. */
 export const findFfmpeg = (): string | null => Bun.which("ffmpeg", { PATH: process.env.PATH ?? "" });
@@ -22,10 +21,7 @@ export function runFfmpeg(
   progress: (ms: number) => void,
 ): FfmpegRun {
   const child = spawn("nice", ["-n", "19", program, ...parameters], { cwd, stdio: ["ignore", "pipe", "pipe"] });
-  let stderr = "";
-  child.stderr.on("data", (bytes: Buffer) => {
-    stderr = (stderr + bytes.toString()).slice(-MAX_STDERR_CHARACTERS);
-  });
+  const stderr = tailOf(child.stderr);
   createInterface({ input: child.stdout }).on("line", (line) => {
     const microseconds = /^out_time_us=(\d+)$/.exec(line)?.[1];
     if (microseconds !== undefined) progress(Number(microseconds) / 1_000);
@@ -34,7 +30,7 @@ export function runFfmpeg(
     child.on("error", reject);
     child.on("close", (code, signal) => {
       if (code === 0) resolve();
-      else reject(new Error(`ffmpeg: ${stderr.trim() || `ended with ${signal ?? `exit code ${code}`}`}`));
+      else reject(new Error(`ffmpeg: ${stderr() || `ended with ${signal ?? `exit code ${code}`}`}`));
     });
   });
   return { done, cancel: () => void child.kill("SIGKILL") };

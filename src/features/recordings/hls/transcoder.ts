@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { tailOf } from "../../../kernel/output-tail.ts";
 import type { RecordedFeed, RecordedPart } from "../../../protocol/media/recording.ts";
 import { BOUNDED_FRAMES } from "../composition/ffmpeg.ts";
 import { describeHead, type Fragment, Mp4Fragments, moveFragment } from "./mp4-fragments.ts";
@@ -9,7 +10,6 @@ const PART_MS = 450;
 const KEYFRAMES = "expr:gte(t,if(n_forced,2*n_forced-1,0))";
 /** An encoder with this much queued input gets no more before the next keyframe. */
 const MAX_QUEUED_BYTES = 8 * 1024 * 1024;
-const MAX_STDERR_CHARACTERS = 2_000;
 
 export type Transcoder = { add(feed: RecordedFeed): void; end(): void; cancel(): void };
 
@@ -34,13 +34,14 @@ const transcodeCommand: readonly string[] = [
 export function startTranscoder(program: string, first: RecordedFeed, handlers: Handlers): Transcoder {
   const child = spawn("nice", ["-n", "10", program, ...transcodeCommand], { stdio: ["pipe", "pipe", "pipe"] });
   const { fileId, identity, trackId, source, width, height } = first;
-  let stderr = "";
+  const stderr = tailOf(child.stderr);
   let head: { bytes: Uint8Array; codecs: string; timescale: number } | null = null;
   /** The offset from the encoder's clock, which starts at its first frame, to the clock of the recording. */
   let shift: number | null = null;
   let pending: { fragments: Fragment[]; begins: boolean } = { fragments: [], begins: true };
   let skipping = false;
   let headSent = false;
+  let failure: Error | null = null;
 
   const reader = new Mp4Fragments({
     head(bytes) {
@@ -85,28 +86,25 @@ export function startTranscoder(program: string, first: RecordedFeed, handlers: 
     headSent = true;
   }
 
-  child.stderr.on("data", (bytes: Buffer) => {
-    stderr = (stderr + bytes.toString()).slice(-MAX_STDERR_CHARACTERS);
-  });
   child.stdout.on("data", (bytes: Buffer) => {
     try {
       reader.add(bytes);
     } catch (error) {
-      stderr = (error as Error).message;
+      failure = error as Error;
       child.kill("SIGKILL");
     }
   });
   // ffmpeg ended with unread input; the close event reports the reason.
   child.stdin.on("error", () => {});
-  let failure: Error | null = null;
   child.on("error", (error) => {
     failure = error;
   });
   child.on("close", (code, signal) => {
     const last = pending.fragments.at(-1);
     if (last && head) flush(last.time + head.timescale / 25, true);
-    if (code !== 0 && signal === null) failure ??= new Error(stderr.trim() || `ended with ${code}`);
-    if (signal !== null && stderr !== "") failure ??= new Error(stderr.trim());
+    const reason = stderr();
+    if (code !== 0 && signal === null) failure ??= new Error(reason || `ended with ${code}`);
+    if (signal !== null && reason !== "") failure ??= new Error(reason);
     handlers.ended(failure);
   });
 

@@ -1,6 +1,6 @@
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
-import { iso } from "../../../kernel/time/clock.ts";
+import { DAY_MS, iso } from "../../../kernel/time/clock.ts";
 import type { CallStatus } from "../../../protocol/enums.ts";
 import { ApiError } from "../../../protocol/errors.ts";
 import type { CallVerdict } from "../../../protocol/room-records.ts";
@@ -9,7 +9,6 @@ import { createCallLog } from "./call-log.ts";
 import { callTimeline, type TimelineSources } from "./call-timeline.ts";
 
 const PRUNED_PER_UNIT = 200;
-const DAY_MS = 86_400_000;
 /** A live stream may have thousands of participants; the limit keeps the response readable. */
 const MAX_PARTICIPANTS_SHOWN = 1_000;
 

@@ -7,6 +7,7 @@ import { EnvironmentQuery } from "../../../kernel/http/schema.ts";
 import { NEWEST_BY_TIME, type PageRequest, page, pageQuery } from "../../../kernel/http/serving/pages.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
+import { DAY_MS } from "../../../kernel/time/clock.ts";
 import { ApiError } from "../../../protocol/errors.ts";
 import type { ErrorCategory as Category, ConnectionState as State } from "../../../protocol/observability.ts";
 import { RoomReference } from "../../rooms/room.schema.ts";
@@ -134,7 +135,7 @@ export const connectionDashboardRoutes = ({ guards }: Http, connections: Connect
 
 const MAX_TELEMETRY_BYTES = 8_192;
 /** The clock of a client may be wrong; a time further from now than this is replaced by the current time. */
-const MAX_SKEW_MS = 24 * 3_600_000;
+const MAX_SKEW_MS = DAY_MS;
 
 /** Telemetry that clients send about their connections: kept in memory and written later. */
 export const telemetryRoutes = ({ guards, rateLimit }: Http, { now }: Runtime, recorder: ConnectionRecorder) =>

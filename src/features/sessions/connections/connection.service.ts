@@ -1,6 +1,6 @@
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
-import { iso } from "../../../kernel/time/clock.ts";
+import { DAY_MS, iso } from "../../../kernel/time/clock.ts";
 import { ApiError } from "../../../protocol/errors.ts";
 import { type ConnectionEventRow, type ConnectionRow, connectionStore } from "./connection.store.ts";
 import { createConnectionRecorder } from "./connection-recorder.ts";
@@ -10,7 +10,6 @@ import { explain } from "./error-rules.ts";
 import { createFlightRecords, type FlightRecordDeps } from "./flight-records.ts";
 
 const PRUNED_PER_UNIT = 200;
-const DAY_MS = 86_400_000;
 /** The error that ended a connection is classified shortly after. */
 const CLASSIFIED_WITHIN_MS = 1_000;
 

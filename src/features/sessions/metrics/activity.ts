@@ -1,11 +1,12 @@
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { sameTenant, type Tenant } from "../../../kernel/tenant.ts";
+import { DAY_MS } from "../../../kernel/time/clock.ts";
 import type { Environment } from "../../../protocol/enums.ts";
 import { type ActivityCounts, type ActivityRow, activityStore } from "./activity.store.ts";
 
 const MINUTE_MS = 60_000;
 /** A little more than the longest range of metrics. */
-const KEPT_MS = 8 * 86_400_000;
+const KEPT_MS = 8 * DAY_MS;
 
 type CountedField = "messages" | "deliveries" | "failedDeliveries";
 

@@ -1,6 +1,6 @@
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
-import { iso } from "../../../kernel/time/clock.ts";
+import { DAY_MS, iso } from "../../../kernel/time/clock.ts";
 import { ERROR_CATEGORIES, METRIC_RANGES, type MetricRange } from "../../../protocol/observability.ts";
 import type { Activity } from "./activity.ts";
 import { type CountedConnection, metricsStore } from "./metrics.store.ts";
@@ -9,7 +9,7 @@ const STEP_SECONDS: Record<MetricRange, number> = { "15m": 60, "1h": 60, "24h": 
 /**
  * Connections that began before the range may extend into it. Longer ones are rare, and are found while they are open.
  */
-const LOOK_BACK_MS = 86_400_000;
+const LOOK_BACK_MS = DAY_MS;
 
 export type Metrics = ReturnType<typeof createMetrics>;
 

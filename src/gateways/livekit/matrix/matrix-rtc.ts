@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { targetRule } from "../../../features/webhooks/url-check.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
+import { DAY_MS } from "../../../kernel/time/clock.ts";
 import { foreignName, isMatrixServerName } from "../../../protocol/ids.ts";
 import type { SignalingCore } from "../../signaling/signaling.ts";
 import { EXISTING_ROOM_CLAIM, type SigningKeys, type SignToken } from "../tokens.ts";
@@ -11,7 +12,7 @@ const TOKEN_MS = 3_600_000;
 const MAX_TEXT = 512;
 const MAX_TOKEN = 4_096;
 const MIN_DELAY_MS = 1_000;
-const MAX_DELAY_MS = 24 * 3_600_000;
+const MAX_DELAY_MS = DAY_MS;
 /** The slot of calls in clients that name none. */
 const ROOM_SLOT = "m.call#ROOM";
 
