@@ -7,6 +7,9 @@ import Histogram from "prom-client/lib/histogram.js";
 import Registry from "prom-client/lib/registry.js";
 import { VERSION } from "./version.ts";
 
+/** What a gauge means, and its value in the source; null while it has none. */
+export type GaugeOf<Source> = [help: string, value: (source: Source) => number | null];
+
 /** One registry per server, so that two servers in one process (tests) do not share metrics. */
 export type Metrics = {
   registry: Registry;
@@ -14,10 +17,10 @@ export type Metrics = {
   gauge(name: string, help: string, labels?: string[]): Gauge;
   gaugeOf(name: string, help: string, read: () => number | null): void;
   /**
-   * Gauges that share one read function, called once per scrape; they are absent when it fails. A name that ends in
-   * `_total` is a counter, as in Prometheus's conventions.
+   * Gauges of one source, which is read once per scrape; they are absent when that fails. A name that ends in `_total`
+   * is a counter, as in Prometheus's conventions.
    */
-  gaugesOf(help: Record<string, string>, read: () => Promise<Record<string, number | null>>): void;
+  gaugesOf<Source>(gauges: Record<string, GaugeOf<Source>>, read: () => Promise<Source>): void;
   /** One value for each label value, read at every scrape; absent when the read fails. */
   gaugesBy(name: string, help: string, label: string, read: () => Promise<Record<string, number>>): void;
   histogram(name: string, help: string, buckets: number[], labels?: string[]): Histogram;
@@ -78,20 +81,25 @@ export function createMetrics(): Metrics {
         },
       });
     },
-    gaugesOf(help, read) {
-      let last: { at: number; values: Promise<Record<string, number | null>> } | null = null;
+    gaugesOf(gauges, read) {
+      const named = Object.entries(gauges);
+      let last: { at: number; values: Promise<Map<string, number | null>> } | null = null;
+      const readAll = async () => {
+        const source = await read();
+        return new Map(named.map(([name, [, valueIn]]) => [name, valueIn(source)]));
+      };
       const readOnce = () => {
         const at = performance.now();
-        if (last === null || at - last.at > SAME_SCRAPE_MS) last = { at, values: read().catch(() => ({})) };
+        if (last === null || at - last.at > SAME_SCRAPE_MS) last = { at, values: readAll().catch(() => new Map()) };
         return last.values;
       };
-      for (const [name, text] of Object.entries(help)) {
+      for (const [name, [help]] of named) {
         new (kindOf(name))({
           name,
-          help: text,
+          help,
           registers,
           async collect() {
-            const value = (await readOnce())[name] ?? null;
+            const value = (await readOnce()).get(name) ?? null;
             this.remove();
             if (value !== null) this.inc(value);
           },

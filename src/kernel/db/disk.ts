@@ -13,15 +13,11 @@ export function measureDisk(metrics: Metrics, folder: string): void {
   const sizeOf = (name: string) => statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0;
   metrics.gaugesOf(
     {
-      stoa_disk_free_bytes: "Free space on the disk of DATA_DIR.",
-      stoa_database_bytes: "Size of the database file.",
-      stoa_database_wal_bytes: "Size of the database's write-ahead log.",
+      stoa_disk_free_bytes: ["Free space on the disk of DATA_DIR.", ({ free }) => free],
+      stoa_database_bytes: ["Size of the database file.", ({ database }) => database],
+      stoa_database_wal_bytes: ["Size of the database's write-ahead log.", ({ log }) => log],
     },
-    async () => ({
-      stoa_disk_free_bytes: freeBytes(folder),
-      stoa_database_bytes: sizeOf("stoa.db"),
-      stoa_database_wal_bytes: sizeOf("stoa.db-wal"),
-    }),
+    async () => ({ free: freeBytes(folder), database: sizeOf("stoa.db"), log: sizeOf("stoa.db-wal") }),
   );
 }
 

@@ -99,13 +99,10 @@ export function guardDescriptors({ log, metrics, httpPort }: GuardOptions): Desc
   );
   metrics?.gaugesOf(
     {
-      stoa_descriptors_used: "File descriptors that this process has open.",
-      stoa_descriptors_allowed: "File descriptors that this process may have open.",
+      stoa_descriptors_used: ["File descriptors that this process has open.", (open) => open.length],
+      stoa_descriptors_allowed: ["File descriptors that this process may have open.", () => table.limit],
     },
-    async () => ({
-      stoa_descriptors_used: (await readdir("/proc/self/fd")).length,
-      stoa_descriptors_allowed: table.limit,
-    }),
+    () => readdir("/proc/self/fd"),
   );
   let refusing: Refusing | null = null;
   let refusedAtMs = Number.NEGATIVE_INFINITY;

@@ -159,34 +159,25 @@ function reachable(hostname: string): string {
 export function measureTls(metrics: Metrics, multiplexer: TlsMultiplexer, source: CertificateSource): void {
   metrics.gaugesOf(
     {
-      stoa_edge_handshakes_total: "TLS handshakes",
-      stoa_edge_http_connections: "Open HTTP and WebSocket connections",
-      stoa_edge_turn_connections: "Open TURN connections",
-      stoa_edge_waiting_connections: "Connections that have not sent a byte yet",
-      stoa_edge_refused_connections_total: "Connections refused because their address had too many",
-      stoa_edge_late_connections_total: "Connections closed because they sent nothing in time",
-      stoa_turn_allocations: "TURN allocations in use",
-      stoa_turn_allocations_total: "TURN allocations made",
-      stoa_turn_in_bytes_total: "Bytes relayed from clients to media ports",
-      stoa_turn_out_bytes_total: "Bytes relayed from media ports to clients",
-      stoa_turn_dropped_packets_total: "Packets dropped by the relay: over the budget, or for a slow client",
+      stoa_edge_handshakes_total: ["TLS handshakes", ({ handshakes }) => handshakes],
+      stoa_edge_http_connections: ["Open HTTP and WebSocket connections", ({ httpConnections }) => httpConnections],
+      stoa_edge_turn_connections: ["Open TURN connections", ({ turnConnections }) => turnConnections],
+      stoa_edge_waiting_connections: ["Connections that have not sent a byte yet", ({ waiting }) => waiting],
+      stoa_edge_refused_connections_total: [
+        "Connections refused because their address had too many",
+        ({ refused }) => refused,
+      ],
+      stoa_edge_late_connections_total: ["Connections closed because they sent nothing in time", ({ late }) => late],
+      stoa_turn_allocations: ["TURN allocations in use", ({ turn }) => turn?.allocations ?? null],
+      stoa_turn_allocations_total: ["TURN allocations made", ({ turn }) => turn?.allocationsMade ?? null],
+      stoa_turn_in_bytes_total: ["Bytes relayed from clients to media ports", ({ turn }) => turn?.bytesIn ?? null],
+      stoa_turn_out_bytes_total: ["Bytes relayed from media ports to clients", ({ turn }) => turn?.bytesOut ?? null],
+      stoa_turn_dropped_packets_total: [
+        "Packets dropped by the relay: over the budget, or for a slow client",
+        ({ turn }) => turn?.dropped ?? null,
+      ],
     },
-    async () => {
-      const { turn, ...stats } = await multiplexer.stats();
-      return {
-        stoa_edge_handshakes_total: stats.handshakes,
-        stoa_edge_http_connections: stats.httpConnections,
-        stoa_edge_turn_connections: stats.turnConnections,
-        stoa_edge_waiting_connections: stats.waiting,
-        stoa_edge_refused_connections_total: stats.refused,
-        stoa_edge_late_connections_total: stats.late,
-        stoa_turn_allocations: turn?.allocations ?? null,
-        stoa_turn_allocations_total: turn?.allocationsMade ?? null,
-        stoa_turn_in_bytes_total: turn?.bytesIn ?? null,
-        stoa_turn_out_bytes_total: turn?.bytesOut ?? null,
-        stoa_turn_dropped_packets_total: turn?.dropped ?? null,
-      };
-    },
+    () => multiplexer.stats(),
   );
   const refusals = async () => ({ ...(await multiplexer.stats()).turn?.refusals });
   metrics.gaugesBy("stoa_turn_refusals_total", "TURN requests refused, by error code", "code", refusals);
