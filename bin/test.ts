@@ -24,7 +24,7 @@ const ENVIRONMENT = { ...process.env, NO_COLOR: "1", PATH: `${join(ROOT, "bin")}
 const DURATIONS = join(ROOT, ".cache/test-durations.json");
 /** Seconds that the folders take, for a clone that has no durations of an earlier run. */
 const FIRST_DURATIONS: Record<string, number> = {
-  "gateways/livekit": 375,
+  "gateways/livekit (shell)": 375,
   "e2e/sdk": 180,
   cluster: 240,
   sfu: 225,

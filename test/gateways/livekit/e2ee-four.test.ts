@@ -1,4 +1,5 @@
 // runs: alone
+// browser: windows
 /** One encrypted room with the clients that are used together: Stoa's SDK in two pages of Chromium and in Firefox, and livekit-client. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "../../../src/rtc-client/participant/participant.ts";

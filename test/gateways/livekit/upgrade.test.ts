@@ -1,4 +1,5 @@
 // runs: beside one
+// browser: windows
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { checkoutOf } from "../../cluster/checkout.ts";
