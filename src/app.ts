@@ -47,7 +47,7 @@ import { isOwnHost, sameOrigin } from "./kernel/http/origins.ts";
 import { createRateLimit, createRateLimiter } from "./kernel/http/rate-limit.ts";
 import { referenceRoutes } from "./kernel/http/reference/reference.ts";
 import { shapeResponses } from "./kernel/http/reference/response-shape.ts";
-import { createClientIp, createPublicUrl, socketAddress } from "./kernel/http/request-info.ts";
+import { createClientIp, createPublicUrl, createSocketAddress } from "./kernel/http/request-info.ts";
 import { arrivalRoutes } from "./kernel/http/serving/arrival.ts";
 import { admitRequests, createRequestAdmission, requestsInProgress } from "./kernel/http/serving/request-admission.ts";
 import type { TlsClients } from "./kernel/http/serving/tls-clients.ts";
@@ -134,16 +134,17 @@ export function createApp(deps: AppDeps) {
   const forwardedClient = cluster
     ? (request: Request) => forwardedClientAddress(request, (token) => cluster.authentication.isLinked(token))
     : handedOverClient;
-  const clientIp = createClientIp(config.TRUSTED_PROXIES, clients, forwardedClient);
+  const socketAddress = createSocketAddress({ listening, clients, forwardedClient });
+  const clientIp = createClientIp(config.TRUSTED_PROXIES, socketAddress);
+  const isTls = (request: Request) => clients?.clientOf(request, listening.server) !== undefined;
   const envelope = createEnvelope({
     now,
     log,
     metrics,
     tracing: runtime.tracing,
     ids,
-    listening,
     clientIp,
-    publicUrl: createPublicUrl(config.PUBLIC_URL, config.TRUSTED_PROXIES, clients, forwardedClient),
+    publicUrl: createPublicUrl(config.PUBLIC_URL, config.TRUSTED_PROXIES, socketAddress, isTls),
     isOwnOrigin: (origin, request) => sameOrigin(origin, request, config.PUBLIC_URL),
     isOwnHost: (request) => isOwnHost(request, config.PUBLIC_URL),
     methodsOf: createMethodsOf(() => app.routes),
@@ -181,8 +182,7 @@ export function createApp(deps: AppDeps) {
       arrivalRoutes({
         secret: doctorSecret,
         trustedProxies: config.TRUSTED_PROXIES,
-        listening,
-        clients,
+        socketAddress,
         infoOf,
       }),
     )
@@ -222,11 +222,11 @@ export function createApp(deps: AppDeps) {
   deferBodyParsing(app, createBodyReader(timers));
   const admission = createRequestAdmission({
     requestsInProgress: requestsInProgress(listening, loopbackRequests),
-    addressOf: (request) => clientIp(request, listening.server),
+    addressOf: clientIp,
   });
   admitRequests(app, admission, (request) => {
     // The handler of a GET that uses the address reads it before it waits for anything.
-    if (request.method !== "GET") socketAddress(request, listening.server, clients, forwardedClient);
+    if (request.method !== "GET") socketAddress(request);
   });
   shapeResponses(app);
   return app;

@@ -1,27 +1,27 @@
 import type { OriginPolicy } from "../../kernel/http/origins.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { createAttachments } from "./attachments/attachments.ts";
+import { type ChatServicesDeps, createChatServices } from "./chat-services.ts";
 import { retentionService } from "./retention.ts";
-import { type ChatRulesDeps, chatRules } from "./rules.ts";
 import { searchService } from "./search/search.service.ts";
 import { searchStore } from "./search/search.store.ts";
 import { createChatSockets } from "./socket/chat-sockets.ts";
 
-type ChatDeps = Omit<ChatRulesDeps, "claimAttachment"> & { originPolicy: (projectId: string) => OriginPolicy };
+type ChatDeps = Omit<ChatServicesDeps, "claimAttachment"> & { originPolicy: (projectId: string) => OriginPolicy };
 
 export type ChatService = ReturnType<typeof chatService>;
 
-function chatService(runtime: Runtime, deps: ChatRulesDeps) {
-  const rules = chatRules(runtime, deps);
-  const sockets = createChatSockets(runtime, rules, deps.isArchived);
+function chatService(runtime: Runtime, deps: ChatServicesDeps) {
+  const services = createChatServices(runtime, deps);
+  const sockets = createChatSockets(runtime, services, deps.isArchived);
   return {
-    ...rules,
+    ...services,
     sockets,
     /** Removes expired tokens, old connections, rings and resolved reports; called by a recurring job. */
     async prune(): Promise<void> {
-      await runtime.write((unit) => rules.tokens.sweep(unit));
-      await rules.rings.prune();
-      await rules.reports.prune();
+      await runtime.write((unit) => services.tokens.sweep(unit));
+      await services.rings.prune();
+      await services.reports.prune();
       while ((await sockets.connections.prune()) > 0);
     },
   };

@@ -70,7 +70,8 @@ export function watchFiles({ db, log, timers, advice }: FileWatchOptions): {
   return { stop, check, problem: () => problem };
 }
 
-/** See "WAL file format" in SQLite's documentation. */
+// The numbers are those of "WAL file format" in SQLite's documentation.
+
 /** The last bit says in which byte order the checksums are computed. */
 const MAGIC = 0x377f0682;
 const LOG_HEADER_BYTES = 32;

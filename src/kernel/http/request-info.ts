@@ -23,9 +23,8 @@ export type RequestInfo = {
 export type Listening = { readonly server: Server<unknown> | null };
 
 export type InfoSources = {
-  listening: Listening;
-  clientIp: ClientIp;
-  publicUrl: PublicUrl;
+  clientIp: (request: Request) => string;
+  publicUrl: (request: Request) => string;
   isOwnOrigin: (origin: string | null, request: Request) => boolean;
   isOwnHost: (request: Request) => boolean;
 };
@@ -49,12 +48,12 @@ export class LazyRequestInfo implements RequestInfo {
   }
 
   get ip(): string {
-    this.#ip ??= this.sources.clientIp(this.request, this.sources.listening.server);
+    this.#ip ??= this.sources.clientIp(this.request);
     return this.#ip;
   }
 
   get publicUrl(): string {
-    this.#publicUrl ??= this.sources.publicUrl(this.request, this.sources.listening.server);
+    this.#publicUrl ??= this.sources.publicUrl(this.request);
     return this.#publicUrl;
   }
 
@@ -72,25 +71,23 @@ export class LazyRequestInfo implements RequestInfo {
   }
 }
 
-type PublicUrl = (request: Request, server: Server<unknown> | null) => string;
-
 /** PUBLIC_URL, or the URL of the request; `x-forwarded-proto` is only used from a trusted proxy. */
 export function createPublicUrl(
   publicUrl: string | undefined,
   trustedProxies: readonly string[],
-  clients: TlsClients | null = null,
-  forwardedClient: ForwardedClient = null,
-): PublicUrl {
+  socketAddress: SocketAddress,
+  isTls: (request: Request) => boolean,
+): (request: Request) => string {
   if (publicUrl !== undefined) {
     const { origin } = new URL(publicUrl);
     return () => origin;
   }
   const isTrusted = createRangeCheck(trustedProxies);
-  return (request, server) => {
+  return (request) => {
     const url = new URL(request.url);
-    const isProxied = isTrusted(socketAddress(request, server, clients, forwardedClient));
+    const isProxied = isTrusted(socketAddress(request));
     const forwarded = isProxied ? request.headers.get("x-forwarded-proto") : null;
-    const own = clients?.clientOf(request, server) ? "https:" : url.protocol;
+    const own = isTls(request) ? "https:" : url.protocol;
     const protocol = forwarded === "https" || forwarded === "http" ? `${forwarded}:` : own;
     return `${protocol}//${request.headers.get("host") ?? url.host}`;
   };
@@ -114,20 +111,14 @@ export function createHostCheck(): (request: Request) => ApiError | null {
   };
 }
 
-/** The client of a request that a cluster proxy forwarded; null for any other. */
-type ForwardedClient = ((request: Request) => string | null) | null;
-
-type ClientIp = (request: Request, server: Server<unknown> | null) => string;
-
 /** The socket's IP address; `x-forwarded-for` is only used from a trusted proxy, and read from the right. */
 export function createClientIp(
   trustedProxies: readonly string[],
-  clients: TlsClients | null = null,
-  forwardedClient: ForwardedClient = null,
-): ClientIp {
+  socketAddress: SocketAddress,
+): (request: Request) => string {
   const isTrusted = createRangeCheck(trustedProxies);
-  return (request, server) => {
-    const socket = socketAddress(request, server, clients, forwardedClient);
+  return (request) => {
+    const socket = socketAddress(request);
     if (!isTrusted(socket)) return socket;
     const hops = (request.headers.get("x-forwarded-for") ?? "").split(",").map((hop) => hop.trim());
     for (const hop of hops.reverse()) {
@@ -141,20 +132,29 @@ export function createClientIp(
 const SOCKET_ADDRESS = Symbol("socket address");
 type ArrivedRequest = Request & { [SOCKET_ADDRESS]?: string };
 
+type SocketAddressSources = {
+  listening: Listening;
+  /** The clients behind the TLS thread; null without one. */
+  clients: TlsClients | null;
+  /** Returns the client of a request that a cluster proxy or an older process forwarded; null for any other. */
+  forwardedClient: ((request: Request) => string | null) | null;
+};
+
+export type SocketAddress = (request: Request) => string;
+
 /**
- * The IP address of the connection or, through the TLS thread or a cluster proxy, of the client behind it. It is read
- * before the request waits for anything, because a closed connection has no address any more.
+ * Returns the IP address of the connection or, through the TLS thread or a cluster proxy, of the client behind it. It is
+ * read before the request waits for anything, because a closed connection has no address any more.
  */
-export function socketAddress(
-  request: Request,
-  server: Server<unknown> | null,
-  clients: TlsClients | null,
-  forwardedClient: ForwardedClient = null,
-): string {
-  const arrived = request as ArrivedRequest;
-  arrived[SOCKET_ADDRESS] ??=
-    forwardedClient?.(request) ?? clients?.clientOf(request, server) ?? peerAddress(request, server);
-  return arrived[SOCKET_ADDRESS];
+export function createSocketAddress({ listening, clients, forwardedClient }: SocketAddressSources): SocketAddress {
+  return (request) => {
+    const arrived = request as ArrivedRequest;
+    arrived[SOCKET_ADDRESS] ??=
+      forwardedClient?.(request) ??
+      clients?.clientOf(request, listening.server) ??
+      peerAddress(request, listening.server);
+    return arrived[SOCKET_ADDRESS];
+  };
 }
 
 function peerAddress(request: Request, server: Server<unknown> | null): string {

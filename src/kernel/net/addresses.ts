@@ -22,11 +22,11 @@ export function rateLimitKey(ip: string): string {
 }
 
 /** Returns a function that checks whether an IP address is in one of the ranges. */
-export function createRangeCheck(trustedProxies: readonly string[]): (address: string) => boolean {
-  if (trustedProxies.length === 0) return () => false;
-  const trusted = trustedProxies.map((entry) => parseRange(entry));
+export function createRangeCheck(ranges: readonly string[]): (address: string) => boolean {
+  if (ranges.length === 0) return () => false;
+  const parsed = ranges.map(parseRange);
   return (address) =>
-    ipaddr.isValid(address) && trusted.some(([range, bits]) => inRange(ipaddr.process(address), range, bits));
+    ipaddr.isValid(address) && parsed.some(([range, bits]) => inRange(ipaddr.process(address), range, bits));
 }
 
 function parseRange(entry: string): [Address, number] {

@@ -57,7 +57,7 @@ export class CertificateRenewal {
   #certificate: Certificate | null;
   #lastAttempt: AttemptRecord;
   #renewAt: number;
-  #suggestionAt = 0;
+  #nextSuggestionAt = 0;
   #domainProblem = "";
   #cancel: () => void = () => {};
   #isStopped = false;
@@ -94,7 +94,7 @@ export class CertificateRenewal {
     if (this.#isStopped) return;
     let nextMs = LONGEST_SLEEP_MS;
     try {
-      if (this.#certificate && now() >= this.#suggestionAt) await this.#followSuggestion(this.#certificate);
+      if (this.#certificate && now() >= this.#nextSuggestionAt) await this.#followSuggestion(this.#certificate);
       const dueAt = this.#dueAt();
       nextMs = dueAt > now() ? dueAt - now() : await this.#renew();
     } catch (err) {
@@ -113,7 +113,7 @@ export class CertificateRenewal {
 
   async #renew(): Promise<number> {
     const { log, domain, precheck, isStrict, now, unableReason = null } = this.options;
-    if (unableReason !== null) return this.#putOff(new Error(unableReason));
+    if (unableReason !== null) return this.#postpone(new Error(unableReason));
     const problem = await precheck();
     if (problem !== null && problem !== this.#domainProblem) {
       log.warn({ domain, problem }, "acme: domain does not resolve to this machine");
@@ -123,13 +123,13 @@ export class CertificateRenewal {
     try {
       this.#obtained(await this.#obtain());
     } catch (error) {
-      return this.#putOff(error);
+      return this.#postpone(error);
     }
     if (this.#renewAt > now()) return this.#renewAt - now();
     // Another order would return the same kind of certificate, until the authority's rate limit is reached.
     const clock = `The clock of this machine says ${new Date(now()).toISOString()}, by which a new certificate is old.`;
     log.warn({ domain }, "acme: new certificate is due for renewal already");
-    return this.#putOff(new Error(`${clock} Set it right.`));
+    return this.#postpone(new Error(`${clock} Set it right.`));
   }
 
   async #obtain(): Promise<Certificate> {
@@ -163,7 +163,7 @@ export class CertificateRenewal {
     store.saveCertificate(certificate);
     this.#certificate = certificate;
     this.#renewAt = this.#defaultRenewalTime(certificate);
-    this.#suggestionAt = 0;
+    this.#nextSuggestionAt = 0;
     this.#domainProblem = "";
     // Certificates that are old by this machine's clock count as failures, so that they are requested less and less
     // often.
@@ -173,7 +173,7 @@ export class CertificateRenewal {
     log.info({ domain, expiresAt: new Date(expiryOf(certificate)).toISOString() }, "acme: certificate obtained");
   }
 
-  #putOff(error: unknown): number {
+  #postpone(error: unknown): number {
     const { log, now, domain, directory } = this.options;
     const problem = messageOf(error);
     const retryAfterMs = error instanceof AcmeError ? (error.retryAfterMs ?? 0) : 0;
@@ -201,7 +201,7 @@ export class CertificateRenewal {
   /** The authority suggests when to renew, and earlier when certificates have to be replaced (RFC 9773). */
   async #followSuggestion({ cert }: Certificate): Promise<void> {
     const { directory, store, log, now } = this.options;
-    this.#suggestionAt = now() + ARI_EVERY_MS;
+    this.#nextSuggestionAt = now() + ARI_EVERY_MS;
     try {
       const client = this.#client(store.account(directory));
       const { renewalInfo } = await client.directory();
@@ -211,7 +211,7 @@ export class CertificateRenewal {
       const { suggestedWindow: window } = body as { suggestedWindow?: { start: string; end: string } };
       const [start, end] = [Date.parse(window?.start ?? ""), Date.parse(window?.end ?? "")];
       if (!(end > start)) return;
-      this.#suggestionAt = now() + (retryAfterMs ?? ARI_EVERY_MS);
+      this.#nextSuggestionAt = now() + (retryAfterMs ?? ARI_EVERY_MS);
       // The time is chosen once, because a new choice at every request would postpone it.
       if (this.#renewAt < start || this.#renewAt > end) this.#renewAt = start + (end - start) * this.#random();
     } catch (error) {

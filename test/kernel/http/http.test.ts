@@ -3,7 +3,7 @@ import { decodeCursor, encodeCursor } from "../../../src/kernel/http/cursor.ts";
 import { createMethodsOf } from "../../../src/kernel/http/envelope.ts";
 import { normalOrigin, originAllowed, sameOrigin } from "../../../src/kernel/http/origins.ts";
 import { createRateLimiter } from "../../../src/kernel/http/rate-limit.ts";
-import { createClientIp, socketAddress } from "../../../src/kernel/http/request-info.ts";
+import { createClientIp, createSocketAddress } from "../../../src/kernel/http/request-info.ts";
 import { rateLimitKey } from "../../../src/kernel/net/addresses.ts";
 import { fakeClock } from "../../harness/clock.ts";
 
@@ -41,11 +41,14 @@ describe("[8] fixed windows", () => {
   });
 });
 
+const addressAt = (server: object) =>
+  createSocketAddress({ listening: { server: server as never }, clients: null, forwardedClient: null });
+
 describe("[1] client address", () => {
   const from = (socket: string, forwarded: string | undefined, trusted: string[]) => {
     const request = new Request("http://localhost/", { headers: forwarded ? { "x-forwarded-for": forwarded } : {} });
     const server = { requestIP: () => ({ address: socket, family: "IPv4", port: 1 }) };
-    return createClientIp(trusted)(request, server as never);
+    return createClientIp(trusted, addressAt(server))(request);
   };
 
   test.each([
@@ -64,16 +67,17 @@ describe("[1] client address", () => {
   test("a connection without an address is unknown, and not trusted to name another", () => {
     const request = new Request("http://localhost/", { headers: { "x-forwarded-for": "198.51.100.1" } });
     const everywhere = ["127.0.0.1", "::1", "0.0.0.0/0", "::/0"];
-    expect(createClientIp(everywhere)(request, { requestIP: () => null } as never)).toBe("unknown");
+    expect(createClientIp(everywhere, addressAt({ requestIP: () => null }))(request)).toBe("unknown");
   });
 
-  test("the address is the one that the connection had when the request arrived", () => {
+  test("the address is the one that the connection had when it was first read", () => {
     const request = new Request("http://localhost/");
     const addresses = ["203.0.113.9", null];
-    const server = { requestIP: () => addresses.map((address) => address && { address }).shift() } as never;
-    expect(socketAddress(request, server, null)).toBe("203.0.113.9");
+    const server = { requestIP: () => addresses.map((address) => address && { address }).shift() };
+    const socketAddress = addressAt(server);
+    expect(socketAddress(request)).toBe("203.0.113.9");
     addresses.shift();
-    expect(createClientIp([])(request, server)).toBe("203.0.113.9");
+    expect(createClientIp([], socketAddress)(request)).toBe("203.0.113.9");
   });
 });
 

@@ -8,7 +8,7 @@ import { iso } from "../../../kernel/time/clock.ts";
 import { every } from "../../../kernel/time/timers.ts";
 import { ChatClientFrames } from "../../../protocol/chat.ts";
 import { CHAT_CLOSE_CODES } from "../../../protocol/close-codes.ts";
-import type { ChatRules } from "../rules.ts";
+import type { ChatServices } from "../chat-services.ts";
 import { publicScopes } from "../tokens/token.service.ts";
 import { ChatSocket, type ChatSocketDeps } from "./chat-socket.ts";
 import { createCommands } from "./commands.ts";
@@ -29,7 +29,7 @@ const REFUSED: SocketEvents = { received: () => {}, closed: () => {} };
 export type ChatSockets = ReturnType<typeof createChatSockets>;
 
 /** All sockets of chat, from the first frame to the drain. */
-export function createChatSockets(runtime: Runtime, chat: ChatRules, isArchived: (projectId: string) => boolean) {
+export function createChatSockets(runtime: Runtime, chat: ChatServices, isArchived: (projectId: string) => boolean) {
   const { bus, config, ids, log, metrics, now, timers, writer } = runtime;
   const hub = createHub(runtime, chat.access);
   const connections = createConnectionLog(runtime);

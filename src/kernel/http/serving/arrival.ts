@@ -3,8 +3,7 @@ import { ApiError } from "../../../protocol/errors.ts";
 import { sameSecret } from "../../crypto/secrets.ts";
 import { createRangeCheck } from "../../net/addresses.ts";
 import { bearerOf } from "../bearer.ts";
-import { type Listening, socketAddress } from "../request-info.ts";
-import type { TlsClients } from "./tls-clients.ts";
+import type { SocketAddress } from "../request-info.ts";
 
 export type Arrival = {
   /** The IP address of the connection: of the client itself, or of the last proxy. */
@@ -22,19 +21,17 @@ type Deps = {
   /** The secret of this route, readable by processes with access to the data directory. */
   secret: string;
   trustedProxies: readonly string[];
-  listening: Listening;
-  /** The clients behind the TLS thread; null without one. */
-  clients: TlsClients | null;
+  socketAddress: SocketAddress;
   infoOf: (request: Request) => { ip: string };
 };
 
 /** Shows `stoa doctor` how a proxy forwards a request; responds with 404 to all others. */
-export function arrivalRoutes({ secret, trustedProxies, listening, clients, infoOf }: Deps) {
+export function arrivalRoutes({ secret, trustedProxies, socketAddress, infoOf }: Deps) {
   const isTrusted = createRangeCheck(trustedProxies);
   return new Elysia({ detail: { hide: true } }).get(ARRIVAL_PATH, ({ request }): Arrival => {
     const { headers } = request;
     if (!sameSecret(bearerOf(request) ?? "", secret)) throw new ApiError("SVC_ROUTE_NOT_FOUND");
-    const peer = socketAddress(request, listening.server, clients);
+    const peer = socketAddress(request);
     return {
       peer,
       trusted: isTrusted(peer),

@@ -43,10 +43,10 @@ type List<P extends Position, Row, Shown> = {
  */
 export function page<P extends Position, Row, Shown>(
   context: PageContext,
-  asked: PageRequest,
+  requested: PageRequest,
   list: List<P, Row, Shown>,
 ): Shown[] {
-  const { after, limit } = begin(asked, list);
+  const { after, limit } = begin(requested, list);
   const rows = list.read(after, limit + 1);
   const shown = rows.slice(0, limit);
   if (rows.length > limit) linkToNext(context, list, shown.at(-1));
@@ -59,10 +59,10 @@ export function page<P extends Position, Row, Shown>(
  */
 export async function longPage<P extends Position, Row, Shown>(
   context: PageContext,
-  asked: PageRequest,
+  requested: PageRequest,
   list: LongList<P, Row, Shown>,
 ): Promise<Shown[]> {
-  const { after, limit } = begin(asked, list);
+  const { after, limit } = begin(requested, list);
   const { shown, last, isMore } = await runCooperatively(readLong(list, after, limit, bytesOf));
   if (isMore) linkToNext(context, list, last);
   return shown;
@@ -74,10 +74,10 @@ export async function longPage<P extends Position, Row, Shown>(
  */
 export async function longPageAsJson<P extends Position, Row, Shown extends object>(
   context: PageContext,
-  asked: PageRequest,
+  requested: PageRequest,
   list: LongList<P, Row, Shown>,
 ): Promise<Shown[]> {
-  const { after, limit } = begin(asked, list);
+  const { after, limit } = begin(requested, list);
   const texts = { ...list, show: (row: Row) => JSON.stringify(list.show(row)) };
   const { shown, last, isMore, bytes } = await runCooperatively(
     readLong(texts, after, limit, (text) => Buffer.byteLength(text) + 1),
@@ -94,9 +94,9 @@ type LongList<P extends Position, Row, Shown> = List<P, Row, Shown> & {
   onBytes?: (bytes: number) => void;
 };
 
-function begin<P extends Position, Row, Shown>(asked: PageRequest, list: List<P, Row, Shown>) {
-  const limit = asked.limit ?? list.defaultLimit ?? DEFAULT_LIMIT;
-  const after = asked.cursor === undefined ? list.start : decodeCursor(list.name, asked.cursor, list.start);
+function begin<P extends Position, Row, Shown>(requested: PageRequest, list: List<P, Row, Shown>) {
+  const limit = requested.limit ?? list.defaultLimit ?? DEFAULT_LIMIT;
+  const after = requested.cursor === undefined ? list.start : decodeCursor(list.name, requested.cursor, list.start);
   return { after, limit };
 }
 

@@ -20,7 +20,7 @@ import { wordListService } from "./moderation/word-list.service.ts";
 import { chatStores } from "./stores.ts";
 import { chatTokenService } from "./tokens/token.service.ts";
 
-export type ChatRulesDeps = {
+export type ChatServicesDeps = {
   isArchived: (projectId: string) => boolean;
   openRoomId: (tenant: Tenant, reference: string) => string;
   claimAttachment: ClaimAttachment;
@@ -28,10 +28,10 @@ export type ChatRulesDeps = {
   isLiveStreamRoom: (roomId: string) => boolean;
 };
 
-export type ChatRules = ReturnType<typeof chatRules>;
+export type ChatServices = ReturnType<typeof createChatServices>;
 
 /** All services of chat except its sockets, wired together. */
-export function chatRules(runtime: Runtime, deps: ChatRulesDeps) {
+export function createChatServices(runtime: Runtime, deps: ChatServicesDeps) {
   const { isArchived, openRoomId, claimAttachment, hasCall, isLiveStreamRoom } = deps;
   const { config, db, now } = runtime;
   const stores = chatStores(db);
