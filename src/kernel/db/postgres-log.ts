@@ -23,7 +23,6 @@ type PostgresLogOptions = {
   timers: Timers;
   /** Without a seal nothing is authenticated; used to display a log without knowing its secret. */
   seal?: LogSeal;
-  appendWithinMs?: number;
   /** A leader that sends nothing for this long loses its leadership. */
   leaseMs?: number;
 };
@@ -73,7 +72,7 @@ const LEADER_COLUMNS = "id, term, leader, seal";
 
 /** The commit log in a Postgres: one table, whose primary key lets exactly one server write each position. */
 export function postgresLog(url: string, options: PostgresLogOptions): CommitLog {
-  const { log, timers, seal, appendWithinMs = APPEND_TIMEOUT_MS, leaseMs = LEASE_MS } = options;
+  const { log, timers, seal, leaseMs = LEASE_MS } = options;
   // Appends have their own connection, because a long read must not delay a commit.
   const writes = new PostgresConnection(url, { setup: ["SET synchronous_commit = on"] });
   // Only appends wait for the disk: notifications and positions are repeated, and all other writes become durable with
@@ -125,7 +124,7 @@ export function postgresLog(url: string, options: PostgresLogOptions): CommitLog
       last = { position, mac: sealed?.mac ?? null };
       notifySoon();
     };
-    const until = performance.now() + appendWithinMs;
+    const until = performance.now() + APPEND_TIMEOUT_MS;
     for (let attempt = 1; ; attempt++) {
       try {
         const left = Math.max(1, until - performance.now());

@@ -16,10 +16,10 @@ type CheckedRequest = {
  */
 export async function checkedFetch(
   { fetch, lookup }: { fetch: typeof globalThis.fetch; lookup: Lookup },
-  address: string,
+  requestUrl: string,
   { allows, headers, signal, ...init }: CheckedRequest,
 ): Promise<Response> {
-  const url = new URL(address);
+  const url = new URL(requestUrl);
   const addresses = await Promise.race([allowedAddresses(url, allows, lookup), abortion(signal)]);
   const { host, hostname } = url;
   let failure: unknown = new Error("no address that may be connected to");
