@@ -47,6 +47,9 @@ const PING = { pingInterval: 5, pingTimeout: 15 };
 /** A client that requests an unsupported codec publishes in one of these. */
 const PUBLISH_CODECS = ["video/VP8", "video/H264", "video/VP9", "video/AV1", "audio/opus", "audio/red"];
 
+/** A client that is told to leave closes its socket itself: in Firefox, livekit-client misses a message before an immediate close. */
+const CLOSES_MS = 3_000;
+
 /** How long a client that was moved may take to join the other room. */
 const MOVED_MS = 10 * 60_000;
 
@@ -75,7 +78,7 @@ export type LivekitConnections = ReturnType<typeof createLivekitConnections>;
 
 /** Admits LiveKit's clients and connects them to rooms, in which they are ordinary participants. */
 export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps) {
-  const { log, now, write } = runtime;
+  const { log, now, write, timers } = runtime;
   const { signaling, rooms, rtcTokens, apiKeys, originPolicy, sessions, agents, signToken } = deps;
   const { details } = sessions;
   const { membership, join } = signaling;
@@ -246,6 +249,7 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
     let isClosed = false;
     let current: { client: LivekitSession; socket: ReturnType<LivekitSession["attach"]> } | null = null;
     let stopRefreshing = () => {};
+    let stopClosing = () => {};
     const early: { text: string | null; binary: Buffer | undefined }[] = [];
 
     function attached(client: LivekitSession, first: Parameters<LivekitSession["attach"]>[1]): void {
@@ -260,7 +264,8 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
       if (isClosed) return;
       const value = new LeaveRequest({ reason, action, canReconnect: action !== LeaveRequest_Action.DISCONNECT });
       network.sendBytes(new SignalResponse({ message: { case: "leave", value } }).toBinary());
-      network.close(CLOSE_CODES.restart, known?.message.slice(0, 100) ?? "left");
+      const told = known?.message.slice(0, 100) ?? "left";
+      stopClosing = timers.after(CLOSES_MS, () => network.close(CLOSE_CODES.restart, told));
     }
 
     async function begin(): Promise<void> {
@@ -306,6 +311,7 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
       closed(code) {
         isClosed = true;
         stopRefreshing();
+        stopClosing();
         if (current) membership.detach(current.client.session, current.socket, code);
       },
     });
