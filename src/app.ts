@@ -224,10 +224,7 @@ export function createApp(deps: AppDeps) {
     requestsInProgress: requestsInProgress(listening, loopbackRequests),
     addressOf: clientIp,
   });
-  admitRequests(app, admission, (request) => {
-    // The handler of a GET that uses the address reads it before it waits for anything.
-    if (request.method !== "GET") socketAddress(request);
-  });
+  admitRequests(app, admission, socketAddress);
   shapeResponses(app);
   return app;
 }

@@ -144,7 +144,7 @@ export type SocketAddress = (request: Request) => string;
 
 /**
  * Returns the IP address of the connection or, through the TLS thread or a cluster proxy, of the client behind it. It is
- * read before the request waits for anything, because a closed connection has no address any more.
+ * read when the request arrives, because a closed connection has no address any more.
  */
 export function createSocketAddress({ listening, clients, forwardedClient }: SocketAddressSources): SocketAddress {
   return (request) => {
