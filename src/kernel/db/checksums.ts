@@ -8,6 +8,7 @@ import { closeSync, existsSync, mkdirSync, openSync, readFileSync, readSync, ren
 import { dirname, join } from "node:path";
 import { assetFolder } from "../assets.ts";
 import { createMemoryFile } from "../memory-file.ts";
+import { FRAME_HEADER_BYTES, frameBytesOf, hasSaltsOf, WAL_HEADER_BYTES } from "./wal-format.ts";
 
 /** The library's name in a build. */
 export const CHECKSUMS_LIBRARY = "checksums.so";
@@ -117,9 +118,6 @@ export function acceptForeignPages(client: Database): boolean {
   return true;
 }
 
-const WAL_HEADER_BYTES = 32;
-const FRAME_HEADER_BYTES = 24;
-
 /** Whether the write-ahead log contains a page with the old checksum that another program read from the database. */
 function hasForeignPages(log: string): boolean {
   let fd: number;
@@ -132,17 +130,16 @@ function hasForeignPages(log: string): boolean {
   try {
     const header = Buffer.alloc(WAL_HEADER_BYTES);
     if (readSync(fd, header, 0, WAL_HEADER_BYTES, 0) < WAL_HEADER_BYTES) return false;
-    const frameBytes = FRAME_HEADER_BYTES + header.readUInt32BE(8);
+    const frameBytes = frameBytesOf(header);
     // A buffer for the end of a page and the header of the next frame.
     const found = Buffer.alloc(CHECKSUM_BYTES + FRAME_HEADER_BYTES);
-    let salts = Buffer.alloc(FRAME_HEADER_BYTES);
-    readSync(fd, salts, 0, FRAME_HEADER_BYTES, WAL_HEADER_BYTES);
+    let frameHeader = Buffer.alloc(FRAME_HEADER_BYTES);
+    readSync(fd, frameHeader, 0, FRAME_HEADER_BYTES, WAL_HEADER_BYTES);
     for (let end = WAL_HEADER_BYTES + frameBytes; ; end += frameBytes) {
-      // Frames from before the log was restarted have other salts.
-      if (!salts.subarray(8, 16).equals(header.subarray(16, 24))) return false;
+      if (!hasSaltsOf(header, frameHeader)) return false;
       if (readSync(fd, found, 0, found.length, end - CHECKSUM_BYTES) < CHECKSUM_BYTES) return false;
       if (!UNSEALED.some((mark) => mark.equals(found.subarray(0, CHECKSUM_BYTES)))) return true;
-      salts = Buffer.from(found.subarray(CHECKSUM_BYTES));
+      frameHeader = Buffer.from(found.subarray(CHECKSUM_BYTES));
     }
   } finally {
     closeSync(fd);

@@ -5,6 +5,7 @@ import type { Log } from "../log.ts";
 import { every, type Timers } from "../time/timers.ts";
 import type { Db } from "./open.ts";
 import { refuseWrites } from "./split-client.ts";
+import { frameBytesOf, hasSaltsOf, isWalHeader, WAL_HEADER_BYTES } from "./wal-format.ts";
 
 const CHECK_EVERY_MS = 2_000;
 
@@ -70,17 +71,6 @@ export function watchFiles({ db, log, timers, advice }: FileWatchOptions): {
   return { stop, check, problem: () => problem };
 }
 
-// The numbers are those of "WAL file format" in SQLite's documentation.
-
-/** The last bit says in which byte order the checksums are computed. */
-const MAGIC = 0x377f0682;
-const LOG_HEADER_BYTES = 32;
-const FRAME_HEADER_BYTES = 24;
-const PAGE_SIZE_IN_HEADER = 8;
-const SALTS_IN_HEADER = 16;
-const SALTS_IN_FRAME = 8;
-const SALTS_BYTES = 8;
-
 /**
  * Compares the log with the number of committed frames that the connection knows. Every frame has the salts of the log's header; if
  * the log is truncated and a commit is then appended, a hole without salts is left. The index in `-shm` must not be read instead,
@@ -102,14 +92,13 @@ function watchLog(client: Db["$client"]): () => boolean {
         const bytes = Buffer.alloc(length);
         return bytes.subarray(0, readSync(file, bytes, 0, length, position));
       };
-      const header = read(0, LOG_HEADER_BYTES);
-      if (header.length < LOG_HEADER_BYTES || header.readUInt32BE() >>> 1 !== MAGIC >>> 1) return false;
-      const frameBytes = FRAME_HEADER_BYTES + header.readUInt32BE(PAGE_SIZE_IN_HEADER);
-      if (fstatSync(file).size < LOG_HEADER_BYTES + frames * frameBytes) return false;
-      const frame = (number: number) => read(LOG_HEADER_BYTES + (number - 1) * frameBytes, frameBytes);
-      const salts = (bytes: Buffer, at: number) => bytes.toString("hex", at, at + SALTS_BYTES);
+      const header = read(0, WAL_HEADER_BYTES);
+      if (!isWalHeader(header)) return false;
+      const frameBytes = frameBytesOf(header);
+      if (fstatSync(file).size < WAL_HEADER_BYTES + frames * frameBytes) return false;
+      const frame = (number: number) => read(WAL_HEADER_BYTES + (number - 1) * frameBytes, frameBytes);
       const last = frame(frames);
-      if (salts(last, SALTS_IN_FRAME) !== salts(header, SALTS_IN_HEADER)) return false;
+      if (!hasSaltsOf(header, last)) return false;
       // While the header is the same, the log is only appended to, so the last frame of the previous check is still in it.
       if (known?.header.equals(header) && !frame(known.frames).equals(known.last)) return false;
       known = { header, frames, last };
