@@ -80,9 +80,11 @@ export type PublishedSection = Static<typeof PublishedSection>;
 export const LayerChoice = Type.Union([Layer, Type.Literal("auto")]);
 export type LayerChoice = Static<typeof LayerChoice>;
 
-/** The size at which a subscriber shows a track: the server delivers the smallest layer that fills it. */
+/** What a subscriber wants of a track at most; within that, its bandwidth decides. */
 const viewing = {
+  /** The height at which it shows the track: higher layers are not sent. */
   maxHeight: Type.Optional(Type.Integer({ minimum: 1, maximum: 8_640 })),
+  /** The highest layer to send; `auto`, the default, sets no limit. */
   layer: Type.Optional(LayerChoice),
   /** Tracks with a higher priority are preferred when bandwidth is insufficient; 0 by default. */
   priority: Type.Optional(Type.Integer({ minimum: -100, maximum: 100 })),

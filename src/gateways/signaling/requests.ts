@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { inflateRawSync } from "node:zlib";
+import { Value } from "@sinclair/typebox/value";
 import { checkedDisplayName, checkedMetadata, mergedAttributes } from "../../features/rooms/participant.ts";
 import { type FrameError, frameError } from "../../kernel/socket/frame-error.ts";
 import type { Now } from "../../kernel/time/clock.ts";
@@ -11,7 +12,9 @@ import {
   type ClientFrameType,
   DATA_SEND_MAX_BYTES,
   PARTICIPANTS_PAGE_MAX,
+  PublishedSection,
   SDP_MAX_BYTES,
+  SubscribedSection,
   VOICE_SECTIONS_MAX,
 } from "../../protocol/signaling.ts";
 import { type PackedSdp, packSdp } from "../../sfu/wire/sdp/packed.ts";
@@ -69,16 +72,8 @@ export function createRequests(
       const offer = unpackSdp({ sdp, sdpDeflate });
       publisherLimit.take(session, publish.length > 0);
       session.wantsMedia = true;
-      // Only documented fields are used: a client of the RTC socket must not choose a track id.
-      const published = publish.map(({ mid, clientTrackId, kind, source, name, encryption, backupOf }) => ({
-        mid,
-        clientTrackId,
-        kind,
-        source,
-        ...(name === undefined ? {} : { name }),
-        ...(encryption && { encryption }),
-        ...(backupOf !== undefined && { backupOf }),
-      }));
+      // A client of the RTC socket must not choose what else a node takes, such as the id of a track.
+      const published = publish.map((section) => Value.Clean(PublishedSection, section) as PublishedSection);
       const mids = subscribe.flatMap((section) => ("voices" in section ? [section.mid] : []));
       if (mids.length > VOICE_SECTIONS_MAX) {
         throw frameError("SVC_VALIDATION_FAILED", `subscribe: at most ${VOICE_SECTIONS_MAX} sections for voices.`);
@@ -86,14 +81,7 @@ export function createRequests(
       const wanted = subscribe
         .flatMap((section) => ("voices" in section ? [] : [section]))
         .filter(({ trackId }) => mayReceive(session, trackId))
-        .map(({ mid, trackId, maxHeight, layer, priority, maxFps }) => ({
-          mid,
-          trackId,
-          maxHeight,
-          layer,
-          priority,
-          maxFps,
-        }));
+        .map((section) => Value.Clean(SubscribedSection, section) as SubscribedSection);
       const request = { ...refOf(session), sdp: offer, iceRestart, publish: published, subscribe: wanted };
       const voices = mids.length > 0 ? { voices: { mids, except: withheldFrom(session) } } : {};
       const answer = await session.site.node.negotiate({ ...request, ...voices });

@@ -46,6 +46,22 @@ describe("[signaling] media.offer", () => {
     );
   });
 
+  test("passes every setting of a section on, and nothing that only a node may choose", async () => {
+    const { bob, video } = await call();
+    const { negotiate } = node;
+    const asked: unknown[] = [];
+    node.negotiate = (request) => {
+      asked.push(request);
+      return negotiate(request);
+    };
+    const viewing = { maxHeight: 360, layer: "medium", priority: 2, maxFps: 15 };
+    const subscribe = [{ mid: "2", trackId: video, ...viewing, stream: "forged" }];
+    await bob.ask("media.offer", { sdp: "v=0", publish: [{ ...mic, trackId: "forged" }], subscribe });
+    node.negotiate = negotiate;
+    expect(asked).toMatchObject([{ publish: [mic], subscribe: [{ mid: "2", trackId: video, ...viewing }] }]);
+    expect(JSON.stringify(asked)).not.toContain("forged");
+  });
+
   test("is deflated in both directions when plain SDP would exceed 8 KB", async () => {
     const ada = await server.joined(await server.room(), "ada");
     const long = `v=0\r\n${"a=candidate:1 1 udp 2122260223 192.0.2.1 50000 typ host\r\n".repeat(1000)}`;
