@@ -1,5 +1,4 @@
 import type { WebhookFormat } from "./enums.ts";
-import type { WebhookPayloadOf } from "./webhook-payloads.ts";
 
 /** The types of webhook events. `room.created`, `participant.joined` and `participant.left` are about conversations. */
 export const WEBHOOK_EVENT_TYPES = [
@@ -60,5 +59,3 @@ export const EVENT_TYPES_OF: Record<WebhookFormat, readonly (WebhookEventType | 
   stoa: WEBHOOK_EVENT_TYPES,
   livekit: LIVEKIT_EVENT_TYPES,
 };
-
-export type WebhookEventData = { [T in WebhookEventType]: WebhookPayloadOf<T> };

@@ -6,6 +6,7 @@ import { literals } from "./literals.ts";
 import { Recording } from "./recordings.ts";
 import { Profile } from "./room-records.ts";
 import { LeaveReason } from "./signaling.ts";
+import type { WebhookEventType } from "./webhook-events.ts";
 
 const Text = Type.String();
 const NullableText = Type.Union([Type.String(), Type.Null()]);
@@ -92,10 +93,10 @@ export const WebhookPayloads = {
   "recording.started": Type.Object({ recording: Recording }),
   "recording.ready": Type.Object({ recording: Recording }),
   "recording.failed": Type.Object({ recording: Recording }),
-} as const satisfies Record<string, TObject>;
+} as const satisfies Record<WebhookEventType, TObject>;
 
 /** When each event is sent; the reference and the guide show these texts. */
-export const WEBHOOK_MEANINGS: Record<keyof typeof WebhookPayloads, string> = {
+export const WEBHOOK_MEANINGS: Record<WebhookEventType, string> = {
   "live_stream.created": "A live stream was created; it is not live yet",
   "live_stream.started": "A live stream went live",
   "live_stream.ended": "A live stream ended",
@@ -125,4 +126,4 @@ export const WEBHOOK_MEANINGS: Record<keyof typeof WebhookPayloads, string> = {
   "recording.failed": "A recording ended because it could not be written, or because the server stopped",
 };
 
-export type WebhookPayloadOf<T extends keyof typeof WebhookPayloads> = Static<(typeof WebhookPayloads)[T]>;
+export type WebhookEventData = { [T in WebhookEventType]: Static<(typeof WebhookPayloads)[T]> };

@@ -5,7 +5,7 @@ import type { Tenant } from "../../kernel/tenant.ts";
 import { iso } from "../../kernel/time/clock.ts";
 import type { Environment, LiveStreamStatus } from "../../protocol/enums.ts";
 import { ApiError, invalid } from "../../protocol/errors.ts";
-import type { WebhookEventData } from "../../protocol/webhook-events.ts";
+import type { WebhookEventData } from "../../protocol/webhook-payloads.ts";
 import { auditTrail } from "../audit/audit-trail.ts";
 import type { ChatService } from "../chat/chat.ts";
 import { emptyAsNull } from "../chat/input.ts";

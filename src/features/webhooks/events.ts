@@ -1,6 +1,7 @@
 import type { Tenant } from "../../kernel/tenant.ts";
 import type { Environment } from "../../protocol/enums.ts";
-import type { LivekitEventType, WebhookEventData, WebhookEventType } from "../../protocol/webhook-events.ts";
+import type { LivekitEventType, WebhookEventType } from "../../protocol/webhook-events.ts";
+import type { WebhookEventData } from "../../protocol/webhook-payloads.ts";
 
 /** An event that the project's webhook endpoints can subscribe to. */
 export type WebhookEvent = {
