@@ -5,6 +5,8 @@ export const ON_DEMAND_MODULES = {
   "sdk-encryption.js": "encryption/encryption.ts",
   "sdk-push.js": "chat/push.ts",
   "sdk-send-file.js": "../../src/protocol/data/send-file.ts",
+  "sdk-captions.js": "../../src/protocol/data/captions.ts",
+  "sdk-request-streams.js": "../../src/protocol/data/request-streams.ts",
   "sdk-upload.js": "chat/upload.ts",
   "sdk-shared-voices.js": "room/peer/shared-voices.ts",
   "sdk-stats.js": "room/peer/stats.ts",

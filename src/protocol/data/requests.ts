@@ -66,16 +66,9 @@ const LATE_ACK_MS = 1_000;
 /** The limit of requests that are handled at the same time; further ones fail. */
 const MAX_RUNNING = 5_000;
 
-const REQUEST_TOPIC = "lk.rpc_request";
-const RESPONSE_TOPIC = "lk.rpc_response";
-const ATTRIBUTE = {
-  id: "lk.rpc_request_id",
-  method: "lk.rpc_request_method",
-  timeoutMs: "lk.rpc_request_response_timeout_ms",
-  version: "lk.rpc_request_version",
-} as const;
 const PACKET_VERSION = 1;
-const STREAM_VERSION = 2;
+
+const loadStreams = () => import("./request-streams.ts");
 
 export class Requests {
   readonly #deps: RequestsDeps;
@@ -85,8 +78,8 @@ export class Requests {
 
   constructor(deps: RequestsDeps) {
     this.#deps = deps;
-    deps.streams.onStream(REQUEST_TOPIC, (reader, from) => this.#requestStream(reader, from));
-    deps.streams.onStream(RESPONSE_TOPIC, (reader, from) => this.#responseStream(reader, from));
+    deps.streams.onStream("lk.rpc_request", (reader, from) => this.#requestStream(reader, from));
+    deps.streams.onStream("lk.rpc_response", (reader, from) => this.#responseStream(reader, from));
   }
 
   /** Returns a function that removes the handler. */
@@ -119,12 +112,9 @@ export class Requests {
     });
     const sent =
       size > MAX_PACKET_PAYLOAD_BYTES
-        ? this.#stream(payload, to, REQUEST_TOPIC, {
-            [ATTRIBUTE.id]: id,
-            [ATTRIBUTE.method]: method,
-            [ATTRIBUTE.timeoutMs]: String(timeoutMs),
-            [ATTRIBUTE.version]: String(STREAM_VERSION),
-          })
+        ? loadStreams().then((streams) =>
+            streams.sendRequest(this.#deps.streams, to, { id, method, payload, timeoutMs }),
+          )
         : this.#deps.send({
             request: { id, method, payload, timeoutMs, version: PACKET_VERSION, lateAck: 1 },
             to: [to],
@@ -164,24 +154,16 @@ export class Requests {
   }
 
   async #requestStream(reader: StreamReader, from: string): Promise<void> {
-    const {
-      [ATTRIBUTE.id]: id = "",
-      [ATTRIBUTE.method]: method = "",
-      [ATTRIBUTE.version]: version,
-    } = reader.attributes;
-    this.#acknowledge(id, from);
-    if (version !== String(STREAM_VERSION)) this.#respond(id, from, failure(1404));
-    else {
-      const payload = await textWithin(reader, MAX_PAYLOAD_BYTES);
-      if (payload === null) this.#respond(id, from, failure(1402));
-      else await this.#handle(id, method, payload, from);
-    }
+    const { readRequest } = await loadStreams();
+    const { id, method, payload, failed } = await readRequest(reader, (id) => this.#acknowledge(id, from));
+    if (failed) this.#respond(id, from, failure(failed));
+    else await this.#handle(id, method, payload, from);
   }
 
   async #responseStream(reader: StreamReader, from: string): Promise<void> {
-    const id = reader.attributes[ATTRIBUTE.id] ?? "";
-    if (!this.#pendingOf(id, from)) reader.cancel();
-    else this.#settle(id, from, (await textWithin(reader, MAX_PAYLOAD_BYTES)) ?? failure(1504));
+    const { readResponse } = await loadStreams();
+    const { id, payload } = await readResponse(reader, (id) => this.#pendingOf(id, from) !== undefined);
+    this.#settle(id, from, payload ?? failure(1504));
   }
 
   async #handle(id: string, method: string, payload: string, from: string): Promise<void> {
@@ -215,14 +197,10 @@ export class Requests {
       const { code, message, data = "" } = result;
       send({ id, error: { code, message, data } }).catch(() => {});
     } else if (size > MAX_PACKET_PAYLOAD_BYTES)
-      this.#stream(result, to, RESPONSE_TOPIC, { [ATTRIBUTE.id]: id }).catch(() => {});
+      loadStreams()
+        .then((streams) => streams.sendResponse(this.#deps.streams, to, id, result))
+        .catch(() => {});
     else send({ id, payload: result }).catch(() => {});
-  }
-
-  async #stream(text: string, to: string, topic: string, attributes: Record<string, string>): Promise<void> {
-    const writer = this.#deps.streams.write("text", { topic, to: [to], attributes, size: bytesOf(text) });
-    await writer.write(text);
-    await writer.close();
   }
 
   /** Only the participant that was asked may answer. */
@@ -250,16 +228,4 @@ function truncate(text: string, maxBytes: number): string {
   const bytes = new TextEncoder().encode(text);
   if (bytes.length <= maxBytes) return text;
   return new TextDecoder().decode(bytes.subarray(0, maxBytes), { stream: true });
-}
-
-/** Returns null if the stream is longer. */
-async function textWithin(reader: StreamReader, maxBytes: number): Promise<string | null> {
-  let [text, size] = ["", 0];
-  const decoder = new TextDecoder();
-  for await (const piece of reader) {
-    size += piece.length;
-    if (size > maxBytes) return null;
-    text += decoder.decode(piece, { stream: true });
-  }
-  return text;
 }
