@@ -119,6 +119,10 @@ export class NodeAssignments {
         const identities = new Set([...members.values(), ...guests]);
         return { ...event, speakers: event.speakers.filter(({ identity }) => identities.has(identity)) };
       }
+      case "relayedDataDropped":
+      case "relayedDataBehind":
+        // A reader may be on the same node as the sender, but on another worker.
+        return isHere(event.reader) && (guests.has(event.from) || isHere(event.from)) ? event : "foreign";
       case "data":
         if (event.from !== null && !isHere(event.from) && !guests.has(event.from)) return "foreign";
         return { ...event, recipients: event.recipients.filter((participantId) => members.has(participantId)) };

@@ -252,6 +252,9 @@ export type MediaEvent =
   | (OfParticipant & { type: "dataDropped"; messages: number; reason: DataDropReason; reader?: string })
   /** The participant has sent more than `reader` has received: this many bytes wait. */
   | (OfParticipant & { type: "dataBehind"; reader: string; bytes: number })
+  /** As the two above, for the sender `from`, which is on another worker than the reader. */
+  | (RoomRef & { type: "relayedDataDropped"; from: string; messages: number; reason: DataDropReason; reader: string })
+  | (RoomRef & { type: "relayedDataBehind"; from: string; reader: string; bytes: number })
   /** A `DataPacket` in base64 with the acknowledgement of a request of the server, or its response. */
   | (OfParticipant & { type: "requestAnswered"; requestId: string; packet: string })
   /** Sent every 5 s for each connected participant. */

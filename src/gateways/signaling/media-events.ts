@@ -156,6 +156,9 @@ export function createMediaEvents({
     }
   }
 
+  const senderOf = ({ roomId, from }: { roomId: string; from: string }) =>
+    [...(registry.room(roomId)?.sessions.values() ?? [])].find(({ identity }) => identity === from);
+
   return (serverName, event) => {
     switch (event.type) {
       case "speakersChanged": {
@@ -170,6 +173,17 @@ export function createMediaEvents({
         const { from, topic, payload } = event;
         const recipients = event.recipients.flatMap((id) => registry.session(id) ?? []);
         membership.pushToMany(recipients, { type: "data", from, ...(topic === undefined ? {} : { topic }), payload });
+        break;
+      }
+      case "relayedDataDropped": {
+        const { messages, reason, reader } = event;
+        const sender = senderOf(event);
+        if (sender) membership.push(sender, { type: "data.dropped", messages, reason, identity: reader });
+        break;
+      }
+      case "relayedDataBehind": {
+        const sender = senderOf(event);
+        if (sender) membership.push(sender, { type: "data.behind", identity: event.reader, bytes: event.bytes });
         break;
       }
       case "roomsFound":

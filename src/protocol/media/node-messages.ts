@@ -197,6 +197,13 @@ export const NODE_EVENTS = {
     packet: Type.String({ maxLength: DATA_FRAME_MAX_BYTES * 2 }),
   }),
   dataBehind: ofParticipant("dataBehind", { reader: Identity, bytes: Count }),
+  relayedDataDropped: ofRoom("relayedDataDropped", {
+    from: Identity,
+    messages: Count,
+    reason: DataDropReason,
+    reader: Identity,
+  }),
+  relayedDataBehind: ofRoom("relayedDataBehind", { from: Identity, reader: Identity, bytes: Count }),
   transportStats: ofParticipant("transportStats", { stats: TransportStats }),
   data: ofRoom("data", {
     from: nullable(Identity),

@@ -409,7 +409,7 @@ const DROPS_REPORTED_EVERY_MS = 1_000;
 type Dropped = { messages: number; reason: DataDropReason; reader?: string };
 
 /** Counts dropped messages by reason and reader, and reports them at most once a second. */
-class DroppedData {
+export class DroppedData {
   total = 0;
   readonly #unreported = new Map<string, Dropped>();
   readonly #report: (dropped: Dropped) => void;

@@ -14,6 +14,7 @@ import { DataMessage } from "./data-message.ts";
 import { DataBudget, type DataKind, type DataOwner, type DataSink, ROOM_RATES } from "./data-relay.ts";
 import type { ParticipantHost, RoomLink, RoomTracks, TrackOwner } from "./host.ts";
 import { Participant } from "./participant.ts";
+import { RelayedSenders } from "./relayed-senders.ts";
 import type { DataSender } from "./reliable-queue.ts";
 import { RoomRecorder } from "./room-recorder.ts";
 import { isVoice, RoomVoices } from "./speakers.ts";
@@ -46,6 +47,7 @@ export class Room implements RoomTracks, DataSink {
   /** By identity, so that a profile outlasts a rejoin. */
   readonly #networks = new Map<string, NetworkProfile>();
   readonly #dataBudget: DataBudget;
+  readonly #relayedSenders: RelayedSenders;
   /** The server's own requests to participants, by id. */
   readonly #requests = new Map<string, { to: string; untilMs: number; answers: number }>();
   /** The links to the other workers that have participants of the room. */
@@ -58,6 +60,7 @@ export class Room implements RoomTracks, DataSink {
     this.#roomId = options.roomId;
     this.#voices = new RoomVoices(options.audibleVoices, () => this.#placeVoices());
     this.#dataBudget = new DataBudget(ROOM_RATES, host.now);
+    this.#relayedSenders = new RelayedSenders(host, options.roomId);
   }
 
   get size(): number {
@@ -262,7 +265,8 @@ export class Room implements RoomTracks, DataSink {
 
   /** Takes data whose sender is on another worker, which has checked it. */
   deliverRelayed(data: RelayedData): void {
-    const recipients = this.#deliver(data.from, data.kind, DataMessage.ofRelayed(data), null);
+    const sender = data.from === null ? null : this.#relayedSenders.of(data.from);
+    const recipients = this.#deliver(data.from, data.kind, DataMessage.ofRelayed(data), sender);
     if (data.from !== null) this.#dataBudget.spend(recipients, data.size);
   }
 
@@ -310,6 +314,7 @@ export class Room implements RoomTracks, DataSink {
     if (nowMs < this.#slowTickDueMs) return;
     this.#slowTickDueMs = nowMs + SLOW_TICK_MS - TIMER_SLACK_MS;
     for (const participant of this.#participants.values()) participant.tick(nowMs);
+    this.#relayedSenders.tick(nowMs);
     this.#recorder?.tick(nowMs);
     const speakers = this.#voices.takeChange(nowMs);
     if (speakers) this.#host.emit({ type: "speakersChanged", roomId: this.#roomId, speakers });

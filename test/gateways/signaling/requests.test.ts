@@ -216,6 +216,17 @@ test("[signaling] only the participant whose data is dropped is notified", async
   expect(bob.of("data.dropped")).toEqual([]);
 });
 
+test("[signaling] a sender is told about slow readers on other workers, and nobody else is", async () => {
+  const { roomId, ada, bob } = await call();
+  const reader = { roomId, from: "ada", reader: "bob" };
+  node.emit({ ...reader, type: "relayedDataBehind", bytes: 2_000_000 });
+  node.emit({ ...reader, type: "relayedDataDropped", messages: 3, reason: "slow_reader" });
+  node.emit({ ...reader, from: "nobody", type: "relayedDataBehind", bytes: 2_000_000 });
+  expect(ada.of("data.behind")).toMatchObject([{ identity: "bob", bytes: 2_000_000 }]);
+  expect(ada.of("data.dropped")).toMatchObject([{ messages: 3, reason: "slow_reader", identity: "bob" }]);
+  expect([...bob.of("data.behind"), ...bob.of("data.dropped")]).toEqual([]);
+});
+
 const delivered = (trackId: string) =>
   ({ type: "subscriptionChanged", trackId, layer: "low", paused: false, reason: "bandwidth" }) as const;
 

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
+import type { MediaEvent } from "../../../src/protocol/media-node.ts";
 import type { PeerOptions, RtcPeer } from "../../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
 import { typescriptPath } from "../../../src/sfu/fast-path/fast-path.ts";
@@ -307,6 +308,29 @@ describe.each(PATHS)("two workers with a link, on %s", (_name, path) => {
     expect(data(a)).toEqual([]);
     await a.call("sendData", { roomId: "room", from: "alice", payload: "for me", to: ["carol"] });
     expect(data(b)).toHaveLength(1);
+  }, 60_000);
+
+  test("a sender whose reader on the other worker is slow is told so, and what the reader did not get", async () => {
+    const { a, b, clock } = await start("room");
+    await a.join("room", "alice", [...RECEIVING]);
+    // A client that opens data channels later: what it is sent meanwhile waits for them.
+    const bob = await b.join("room", "bob", [...RECEIVING], { data: "packets" });
+    await bob.connect([], []);
+    const send = () => a.call("sendData", { roomId: "room", from: "alice", payload: "x".repeat(60_000) });
+    const told = (type: MediaEvent["type"]) => b.events.filter((event) => event.type === type);
+    for (let n = 0; n < 17; n++) await send();
+    expect(told("relayedDataBehind")).toEqual([]);
+    for (let n = 0; n < 3; n++) await send();
+    const reader = { roomId: "room", from: "alice", reader: "bob" };
+    expect(told("relayedDataBehind")).toEqual([{ type: "relayedDataBehind", ...reader, bytes: 1_080_000 }]);
+    clock.aheadMs = 21_000;
+    await send();
+    const lost = { messages: 20, reason: "slow_reader" } as const;
+    await until(() => told("relayedDataDropped").length > 0, "the report");
+    expect(told("relayedDataDropped")).toEqual([{ type: "relayedDataDropped", ...reader, ...lost }]);
+    expect(told("dataDropped")).toMatchObject([{ identity: "bob", reader: "bob", ...lost }]);
+    expect(told("relayedDataBehind")[1]).toMatchObject({ ...reader, bytes: 0 });
+    expect(a.events.filter(({ type }) => type === "dataDropped")).toEqual([]);
   }, 60_000);
 
   test("a link that is lost ends its tracks, and another brings them back", async () => {

@@ -82,11 +82,16 @@ export class Site {
     return this.call(method, request as WorkerRequest<M>);
   }
 
-  async join(roomId: string, identity: string, sections: PeerOptions["sections"], options: Partial<PeerOptions> = {}) {
+  async join(
+    roomId: string,
+    identity: string,
+    sections: PeerOptions["sections"],
+    { data, ...options }: Partial<PeerOptions> & Pick<MediaRequest<"negotiate">, "data"> = {},
+  ) {
     const participantId = identity;
     await this.call("addParticipant", { roomId, participantId, identity, permissions: ALL });
     const node = {
-      negotiate: (request: MediaRequest<"negotiate">) => this.call("negotiate", request),
+      negotiate: (request: MediaRequest<"negotiate">) => this.call("negotiate", { ...request, ...(data && { data }) }),
       onEvent: () => () => {},
     } as unknown as MediaNode;
     const peer = await RtcPeer.create({
