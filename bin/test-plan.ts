@@ -30,7 +30,7 @@ type Kind = {
   beside?: Beside;
   /** Waits for most of its time, for leases, resume windows or certificates: runs as a third, beside two that compute. */
   waits?: true;
-  /** Computes, and waits for nothing whose time is limited: runs as a fourth, in the processor time that the others leave. */
+  /** Depends on no time: runs as a fourth, in the processor time that the others leave. */
   background?: true;
   /** Drives a browser: one such folder runs beside others, and two once those are done, as two cores bear no more. */
   browser?: true;
@@ -43,6 +43,7 @@ type Kind = {
 
 /** Kinds by the folder below test/ (`folderOf`). The tests of a folder that is not listed are fast and run in `bin/test`. */
 const KINDS: Record<string, Kind> = {
+  cli: { slow: true, background: true },
   cluster: { onlyAll: true, slow: true, waits: true, ownNetwork: true },
   "e2e/binary": { slow: true },
   "e2e/faults": { onlyAll: true, slow: true },
@@ -50,9 +51,12 @@ const KINDS: Record<string, Kind> = {
   "e2e/networks": { onlyAll: true, slow: true, beside: "one", ownNetwork: true },
   "e2e/verdicts": { onlyAll: true, slow: true, beside: "nothing", ownNetwork: true },
   e2e: { onlyAll: true, slow: true, browser: true },
+  "features/accounts": { slow: true, background: true },
   "features/recordings": { onlyAll: true, slow: true },
+  "features/sessions": { slow: true, background: true },
   foreign: { onlyAll: true, slow: true, browser: true, ownNetwork: true },
   "gateways/livekit": { onlyAll: true, slow: true, waits: true },
+  "gateways/signaling": { slow: true, background: true },
   "network/acme": { onlyAll: true, slow: true, waits: true },
   "network/tls": { onlyAll: true, slow: true },
   "network/turn": { onlyAll: true, slow: true },
