@@ -3,7 +3,7 @@ import { RtcPeer } from "../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../src/rtc-client/rtp-source.ts";
 import { SignalingClient } from "../../src/rtc-client/signaling-client.ts";
 import { encoded } from "../features/recordings/ffmpeg.ts";
-import { h264, opus } from "../features/recordings/packetizers.ts";
+import { h264, opus, type SentFrame } from "../features/recordings/packetizers.ts";
 
 const LOOP_SECONDS = 4;
 const AUDIO_MS = 20;
@@ -17,11 +17,20 @@ export type EncodedPublisher = {
   close(): void;
 };
 
+type Encoded = { video: SentFrame[]; audio: SentFrame[] };
+let made: Encoded | null = null;
+
+function encodeOnce(): Encoded {
+  const camera = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-profile:v", "baseline", "-g", "25"];
+  made ??= {
+    video: h264(encoded("h264", LOOP_SECONDS, ...camera)),
+    audio: opus(encoded("opus", LOOP_SECONDS, "-c:a", "libopus")),
+  };
+  return made;
+}
+
 export async function publishEncoded(url: string, token: string): Promise<EncodedPublisher> {
-  const video = h264(
-    encoded("h264", LOOP_SECONDS, "-c:v", "libx264", "-pix_fmt", "yuv420p", "-profile:v", "baseline", "-g", "25"),
-  );
-  const audio = opus(encoded("opus", LOOP_SECONDS, "-c:a", "libopus"));
+  const { video, audio } = encodeOnce();
   let client = new SignalingClient({ url, token });
   await client.join();
   const sections = [

@@ -5,7 +5,8 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { decodeAll, media, probe } from "../features/recordings/ffmpeg.ts";
 import { until } from "../nodes/remote/until.ts";
-import { type EncodedPublisher, publishEncoded } from "./encoded-publisher.ts";
+import type { EncodedPublisher } from "./encoded-publisher.ts";
+import { goOnAir, longestHoleMs, play, type Segment, segmentsOf } from "./on-air.ts";
 import type { Body } from "./served.ts";
 import { Upgradable } from "./upgradable.ts";
 
@@ -15,73 +16,6 @@ let publisher: EncodedPublisher | null = null;
 
 beforeAll(() => host.prepare());
 afterAll(() => host.remove());
-
-type Segment = { uri: string; atMs: number; durationMs: number; discontinuity: boolean; map: string };
-
-function segmentsOf(playlist: string): Segment[] {
-  const segments: Segment[] = [];
-  let [map, atMs, durationMs, discontinuity] = ["", 0, 0, false];
-  for (const line of playlist.split("\n")) {
-    const [name, value = ""] = line.split(/:(.*)/);
-    if (name === "#EXT-X-MAP") map = /URI="([^"]+)"/.exec(value)?.[1] ?? "";
-    else if (name === "#EXT-X-DISCONTINUITY") discontinuity = true;
-    else if (name === "#EXT-X-PROGRAM-DATE-TIME") atMs = Date.parse(value);
-    else if (name === "#EXTINF") durationMs = Number.parseFloat(value) * 1_000;
-    else if (line !== "" && !line.startsWith("#")) {
-      segments.push({ uri: line, atMs, durationMs, discontinuity, map });
-      discontinuity = false;
-    }
-  }
-  return segments;
-}
-
-/** A live stream on air, and its HLS as a viewer opens it. */
-async function onAir() {
-  const { call, url } = host.server;
-  const { body: stream } = await call("POST", "/v1/live-streams", { title: "show", hostIdentity: "ada", record: true });
-  publisher = await publishEncoded(url, await host.token(stream.roomId, "ada"));
-  await call("POST", `/v1/live-streams/${stream.id}/start`);
-  const { body: viewer } = await call("POST", `/v1/live-streams/${stream.id}/viewer-tokens`, { identity: "grace" });
-  const index = `${url}/v1/live-streams/${stream.id}/hls/index.m3u8?token=${viewer.rtc.token}`;
-  const main = await until(async () => {
-    const response = await fetch(index);
-    const text = await response.text();
-    return response.ok && text.includes("RESOLUTION") && text.includes("AUDIO=") && text;
-  });
-  const [, path = ""] = /^(\S+)\/video\.m3u8$/m.exec(main) ?? [];
-  const playlistOf = (kind: string) => new URL(`${path}/${kind}.m3u8`, index);
-  return { streamId: stream.id as string, index, playlistOf };
-}
-
-/** Asks for each next part as soon as it is announced, as players do. Returns what was not answered. */
-function play(playlist: URL) {
-  const failures: string[] = [];
-  const lists: Segment[][] = [];
-  let isStopped = false;
-  const playing = (async () => {
-    let query = "";
-    while (!isStopped) {
-      const answer = await fetch(`${playlist.origin}${playlist.pathname}${query}`).catch((error: Error) => error);
-      if (answer instanceof Error || !answer.ok) {
-        failures.push(answer instanceof Error ? answer.message : `${answer.status} ${await answer.text()}`);
-        await Bun.sleep(100);
-        continue;
-      }
-      const text = await answer.text();
-      lists.push(segmentsOf(text));
-      const [, index, part] = /PRELOAD-HINT:TYPE=PART,URI="\S+-(\d+)\.(\d+)\.m4s"/.exec(text) ?? [];
-      query = index === undefined ? "" : `?_HLS_msn=${index}&_HLS_part=${part}`;
-    }
-  })();
-  return {
-    failures,
-    lists,
-    async stop() {
-      isStopped = true;
-      await playing;
-    },
-  };
-}
 
 /** The initialization and the segments of each track, in order. */
 async function tracksOf(playlist: URL, segments: readonly Segment[]): Promise<Uint8Array[]> {
@@ -95,10 +29,6 @@ async function tracksOf(playlist: URL, segments: readonly Segment[]): Promise<Ui
   return [...tracks.values()].map((parts) => Buffer.concat(parts));
 }
 
-/** The longest gap in the media between two segments. */
-const longestHoleMs = (segments: readonly Segment[]) =>
-  Math.max(...segments.slice(1).map(({ atMs }, i) => atMs - (segments[i]?.atMs ?? 0) - (segments[i]?.durationMs ?? 0)));
-
 describe("a live stream during an upgrade", () => {
   afterEach(async () => {
     publisher?.close();
@@ -108,7 +38,9 @@ describe("a live stream during an upgrade", () => {
   test("continues as HLS for its players without a hole, and its recording is whole", async () => {
     await host.start();
     const { call } = host.server;
-    const { streamId, index, playlistOf } = await onAir();
+    const onAir = await goOnAir(host);
+    const { streamId, index, playlistOf } = onAir;
+    publisher = onAir.publisher;
     const players = ["video", "audio"].map((kind) => play(playlistOf(kind)));
     const [pictures] = players;
     await until(() => (pictures?.lists.at(-1)?.length ?? 0) >= 3);
@@ -124,7 +56,7 @@ describe("a live stream during an upgrade", () => {
       for (const [i, list] of lists.slice(1).entries()) expect(list.slice(0, lists[i]?.length)).toEqual(lists[i] ?? []);
     }
     await call("POST", `/v1/live-streams/${streamId}/end`);
-    const sent = { video: 0, audio: 0, ...publisher?.sent };
+    const { sent } = onAir.publisher;
     for (const kind of ["video", "audio"] as const) {
       const playlist = playlistOf(kind);
       const text = await until(async () => {

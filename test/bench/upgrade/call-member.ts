@@ -1,12 +1,15 @@
 /** Rooms in which every participant sends audio and a video in three layers, and receives those of all others. */
-import type { PublishedSection, SubscribedSection } from "../../../src/protocol/signaling.ts";
-import { RtcPeer } from "../../../src/rtc-client/peer.ts";
+import type { JoinAck, PublishedSection, Push, SubscribedSection } from "../../../src/protocol/signaling.ts";
+import { type PeerOptions, RtcPeer } from "../../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
-import { carriesMedia, type PeerSection } from "../../../src/rtc-client/sdp.ts";
+import { carriesMedia, type PeerSection, readAnswer } from "../../../src/rtc-client/sdp.ts";
 import { SignalingClient } from "../../../src/rtc-client/signaling-client.ts";
 import type { DtlsCertificate } from "../../../src/sfu/werift/werift-hooks.ts";
 
 const AUDIO_MS = 20;
+const OPUS = 111;
+/** "There is room" for all videos, which the server would otherwise add one by one. */
+export const ROOM = { bps: 5_000_000, everyTicks: 25 };
 const RIDS = ["q", "h", "f"];
 /** Packets of a frame by layer. */
 const PACKETS = [1, 1, 2];
@@ -17,25 +20,39 @@ const PUBLISHED: PublishedSection[] = [
 
 type Arrival = { at: number; longestMs: number };
 
+/** A video that arrives at a port of a viewer, and the port that it is sent from. A port of 0 is none of UDP. */
+export type Watched = { port: number; ssrc: number; sourcePort: number };
+
+type MemberOptions = {
+  others: number;
+  certificate: DtlsCertificate;
+  /** Opens the socket of a client that cannot use UDP. */
+  openSocket?: (joined: Promise<JoinAck>) => PeerOptions["openSocket"];
+};
+
 export class CallMember {
   client: SignalingClient;
+  readonly #joined = Promise.withResolvers<JoinAck>();
   readonly #opening: Promise<RtcPeer>;
   #peer: RtcPeer | null = null;
   readonly #arrivals = new Map<number, Arrival>();
   #sources: { audio: RtpSource; video: RtpSource[] } | null = null;
   #ticks = 0;
   #trackIds: { audio: string; video: string } | null = null;
+  #watched: readonly CallMember[] = [];
+  /** What the server has told since `forgetPushes`. */
+  pushes: Push["type"][] = [];
 
   constructor(
     readonly url: string,
     readonly token: string,
-    private readonly options: { others: number; certificate: DtlsCertificate },
+    options: MemberOptions,
   ) {
-    const { others, certificate } = options;
-    this.client = new SignalingClient({ url, token });
+    const { others, certificate, openSocket } = options;
+    this.client = this.#dial();
     const received = Array.from({ length: others }, (): PeerSection[] => [
       { kind: "audio", direction: "recvonly" },
-      { kind: "video", direction: "recvonly" },
+      { kind: "video", direction: "recvonly", feedback: "goog-remb" },
     ]);
     const sections: PeerSection[] = [
       { kind: "audio", direction: "sendonly" },
@@ -49,15 +66,21 @@ export class CallMember {
       sections,
       certificate,
       hostname: "0.0.0.0",
+      openSocket: openSocket?.(this.#joined.promise),
       onRtp: (view) => {
-        if (carriesMedia(view.data) && (view.payloadType & 0x7f) !== 111) this.#arrived(view.ssrc);
+        if (carriesMedia(view.data) && view.payloadType !== OPUS) this.#arrived(view.ssrc);
       },
     });
   }
 
+  #dial(connectionId?: string): SignalingClient {
+    const { url, token } = this;
+    return new SignalingClient({ url, token, onPush: ({ type }) => void this.pushes.push(type) }, connectionId);
+  }
+
   /** Joins and sends. */
   async publish(): Promise<void> {
-    await this.client.join();
+    this.#joined.resolve(await this.client.join());
     this.#peer = await this.#opening;
     await this.#peer.connect(PUBLISHED, []);
     const tracks = await this.#peer.negotiate(PUBLISHED, []);
@@ -72,7 +95,8 @@ export class CallMember {
 
   /** Receives what the others send. */
   async watch(others: readonly CallMember[]): Promise<void> {
-    const subscribe: SubscribedSection[] = others.slice(0, this.options.others).flatMap((other, i) => {
+    this.#watched = others;
+    const subscribe: SubscribedSection[] = others.flatMap((other, i) => {
       const { audio = "", video = "" } = other.#trackIds ?? {};
       return [
         { mid: String(2 + 2 * i), trackId: audio },
@@ -86,8 +110,22 @@ export class CallMember {
     if (!this.#sources || !this.#peer) return;
     const { audio, video } = this.#sources;
     audio.sendAudio(this.#peer);
+    if (this.#ticks % ROOM.everyTicks === 0) this.#peer.sendRemb(ROOM.bps);
     if (this.#ticks++ % 2 > 0) return;
     for (const [i, source] of video.entries()) source.sendFrame(this.#peer, true, PACKETS[i]);
+  }
+
+  get port(): number {
+    return this.#peer?.port ?? 0;
+  }
+
+  /** The videos that this member watches. */
+  watched(): Watched[] {
+    const sections = readAnswer(this.#peer?.answerSdp ?? "");
+    return this.#watched.map((other, i) => {
+      const [ssrc = 0] = sections[3 + 2 * i]?.ssrcs ?? [];
+      return { port: this.port, ssrc, sourcePort: other.port };
+    });
   }
 
   #arrived(ssrc: number): void {
@@ -115,7 +153,7 @@ export class CallMember {
   async resume(): Promise<string> {
     const { connectionId, resumption } = this.client;
     for (;;) {
-      this.client = new SignalingClient({ url: this.url, token: this.token }, connectionId);
+      this.client = this.#dial(connectionId);
       try {
         return (await this.client.join(resumption)).mode;
       } catch {

@@ -24,8 +24,9 @@ export class RawClient {
     };
   }
 
-  static async open(url: string, token: string, more = ""): Promise<RawClient> {
-    const socket = new WebSocket(`${url}/rtc?access_token=${token}&protocol=16&sdk=go&version=2.4.0${more}`);
+  /** `path` is "/rtc/v1" for clients with one connection. */
+  static async open(url: string, token: string, more = "", path = "/rtc"): Promise<RawClient> {
+    const socket = new WebSocket(`${url}${path}?access_token=${token}&protocol=16&sdk=go&version=2.4.0${more}`);
     const client = new RawClient(socket);
     await client.#until(() => client.heard.length > 0 || client.closed !== null, "the first message");
     return client;
