@@ -190,7 +190,10 @@ export class Group {
 
 type Pair = { other: Bun.Socket<Pair> | null; waiting: Buffer[]; target: string };
 
-/** Carries connections to the member whose `/readyz` is 200, and cuts those to one that was. */
+/**
+ * Carries connections to the member that says it leads, and cuts those to one that says it no longer does. A member that says nothing in
+ * time may only be short of CPU time, so its connections stay until another one leads.
+ */
 export class Balancer {
   readonly #listener: Bun.TCPSocketListener<Pair>;
   readonly #timer: ReturnType<typeof setInterval>;
@@ -202,9 +205,11 @@ export class Balancer {
     this.#timer = setInterval(async () => {
       if (looking) return;
       looking = true;
-      const answers = await Promise.all(urls().map(async (url) => ({ url, ready: isReadyLeader(await readyz(url)) })));
+      const answers = await Promise.all(urls().map(async (url) => ({ url, state: await readyz(url) })));
       looking = false;
-      this.#pointTo(answers.find(({ ready }) => ready)?.url ?? null);
+      const leader = answers.find(({ state }) => isReadyLeader(state))?.url ?? null;
+      const isSilent = answers.find(({ url }) => url === this.#target)?.state === null;
+      if (leader !== null || !isSilent) this.#pointTo(leader);
     }, 100);
     this.#listener = Bun.listen<Pair>({
       hostname: "127.0.0.1",
