@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { $ } from "bun";
+import { GO_CACHE } from "../harness/go.ts";
 import type { Machine } from "../harness/namespaces.ts";
 
 export type Door = { url: string; token: string };
@@ -21,9 +22,6 @@ export function aiortc(machine: Machine, kind: "whip" | "whep", { url, token }: 
 
 /** Debian's Go packages lie where it looks for them without modules; a module of its own lets it know their versions. */
 const GO_PACKAGES = "/usr/share/gocode";
-
-/** Compiling Pion takes 18 s of CPU time, of which a later run needs none. */
-const GO_CACHE = join(import.meta.dir, "../../.cache/go-build");
 
 /** The client made of Pion, compiled from Debian's packages into `folder`. */
 export async function buildPion(folder: string): Promise<string> {

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { loadConfig } from "../../src/kernel/config/index.ts";
 import { VARIABLE_NAMES } from "../../src/kernel/config/variables.ts";
 import { ROOT } from "../cli/stoa.ts";
+import { GO_CACHE } from "../harness/go.ts";
 import { prepareData, type Served, served } from "./served.ts";
 
 const work = mkdtempSync(join(tmpdir(), "stoa-containers-"));
@@ -67,7 +68,7 @@ function render(changes: (values: Record<string, Record<string, unknown>>) => vo
   changes(values);
   const chart = { Values: values, Release: { Name: "stoa", Namespace: "rtc" } };
   const go = Bun.spawnSync(["go", "run", join(import.meta.dir, "render_chart.go"), join(ROOT, "bin/helm")], {
-    env: { PATH: process.env.PATH, HOME: work, GO111MODULE: "off", GOPATH: "/usr/share/gocode" },
+    env: { PATH: process.env.PATH, GO111MODULE: "off", GOPATH: "/usr/share/gocode", GOCACHE: GO_CACHE },
     stdin: Buffer.from(JSON.stringify(chart)),
   });
   if (go.exitCode !== 0) throw new Error(go.stderr.toString());
