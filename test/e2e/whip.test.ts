@@ -7,6 +7,8 @@ declare global {
   interface Window {
     peer: RTCPeerConnection;
     sessionUrl: string;
+    /** The states of DTLS and ICE when the former changed. */
+    ended: [string, string] | undefined;
   }
 }
 
@@ -92,8 +94,17 @@ test("[10] a WHEP player waits for the stream of a WHIP encoder, plays it, and e
   const { page: late } = await connect("whep", (await api(`/${id}/viewer-tokens`, { identity: "late" })).rtc);
   await moreFrames(late);
 
+  for (const page of [player, late]) {
+    await page.evaluate(() => {
+      const transport = window.peer.getReceivers()[0]?.transport;
+      if (transport) transport.onstatechange = () => (window.ended = [transport.state, transport.iceTransport.state]);
+    });
+  }
   await api(`/${id}/end`);
   for (const page of [player, late]) {
+    await page.waitForFunction(() => window.ended, undefined, { polling: 50 });
+    // The server has said so: the path is still there.
+    expect(await page.evaluate(() => window.ended)).toEqual(["closed", "connected"]);
     const gone = ["disconnected", "failed", "closed"];
     await page.waitForFunction((gone) => gone.includes(window.peer.connectionState), gone, { polling: 100 });
   }

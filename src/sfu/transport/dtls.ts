@@ -15,6 +15,7 @@ import { DtlsGate } from "./dtls-gate.ts";
 const CERTIFICATE_VERIFY = 15;
 const FINISHED = 20;
 const VERIFY_DATA_BYTES = 12;
+const WARNING = 1;
 const FATAL = 2;
 const CLOSE_NOTIFY = 0;
 const HASHES: Record<number, string> = { 4: "sha256", 5: "sha384", 6: "sha512" };
@@ -88,13 +89,19 @@ export class DtlsSession {
 
   /** Sends application data, which is always SCTP. */
   async send(data: Buffer): Promise<void> {
+    this.#sendRecord(CONTENT_TYPE.applicationData, data);
+  }
+
+  #sendRecord(contentType: number, content: Buffer): void {
     const established = this.#established;
     if (!established) return;
     const number = ++established.recordNumber;
-    this.#options.send(sealRecord(CONTENT_TYPE.applicationData, number, data, established.outgoing));
+    this.#options.send(sealRecord(contentType, number, content, established.outgoing));
   }
 
+  /** Tells the client too, which would otherwise send media until its connectivity checks have failed (RFC 7675 §5.2). */
   close(): void {
+    this.#sendRecord(CONTENT_TYPE.alert, Buffer.from([WARNING, CLOSE_NOTIFY]));
     this.#end("closed");
   }
 

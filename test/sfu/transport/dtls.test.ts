@@ -322,6 +322,29 @@ describe("proof that the peer holds its certificate's key", () => {
     joining.mockRestore();
   });
 
+  test("a session that is closed tells the client once, with an authentic alert", async () => {
+    const alerts: Buffer[] = [];
+    const { session, client } = await handshake({ onSent: (data) => data[0] === 21 && alerts.push(data) });
+    session.close();
+    session.close();
+    type Opened = { cipher: { decryptPacket(record: object): Buffer } };
+    const { cipher } = client as unknown as Opened;
+    const opened = alerts.map((record) =>
+      cipher.decryptPacket({
+        recordLayerHeader: {
+          contentType: 21,
+          protocolVersion: { major: 254, minor: 253 },
+          epoch: record.readUInt16BE(3),
+          sequenceNumber: record.readUIntBE(5, 6),
+          contentLen: record.readUInt16BE(11),
+        },
+        fragment: record.subarray(13),
+      }),
+    );
+    expect(opened.map((content) => [...content])).toEqual([[1, 0]]);
+    expect(session.state).toBe("closed");
+  });
+
   test("an alert that the client sends ends the connection", async () => {
     const { session, client } = await handshake({});
     type Record = { recordLayerHeader: object; fragment: Buffer };
