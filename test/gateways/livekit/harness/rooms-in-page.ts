@@ -11,12 +11,15 @@ declare global {
     /** Every event of a room with its arguments, as one line: `participantConnected ben`. */
     lines: Record<string, string[]>;
     enter(identity: string, url: string, token: string, options?: EnterOptions): Promise<void>;
-    /** A small video with ten frames a second, and a tone. */
+    /** A small video with ten frames a second. */
     painted(width: number, height: number): MediaStreamTrack;
-    tone(): MediaStreamTrack;
+    /** What the browser's fake microphone plays. */
+    tone(): Promise<MediaStreamTrack>;
     /** Resolves once more frames of a participant's video, and more packets of its audio, have arrived. */
     flows(identity: string, of: string): Promise<void>;
     publication(identity: string, of: string, source: string): Anything;
+    /** Is called with each room before it connects. */
+    prepareRoom(identity: string, room: Anything): void;
   }
 }
 
@@ -34,7 +37,7 @@ export const prepare = (page: Scripted) =>
       if (value === null || typeof value !== "object") return String(value);
       return value.identity ?? value.source ?? JSON.stringify(value);
     };
-    const context = new AudioContext();
+    window.prepareRoom = () => {};
     window.rooms = {};
     window.lines = {};
     window.painted = (width, height) => {
@@ -47,11 +50,10 @@ export const prepare = (page: Scripted) =>
       }, 100);
       return canvas.captureStream(10).getVideoTracks()[0] as MediaStreamTrack;
     };
-    window.tone = () => {
-      const [voice, out] = [context.createOscillator(), context.createMediaStreamDestination()];
-      voice.connect(out);
-      voice.start();
-      return out.stream.getAudioTracks()[0] as MediaStreamTrack;
+    window.tone = async () => {
+      const unprocessed = { echoCancellation: false, noiseSuppression: false, autoGainControl: false };
+      const stream = await navigator.mediaDevices.getUserMedia({ audio: unprocessed });
+      return stream.getAudioTracks()[0] as MediaStreamTrack;
     };
     window.enter = async (identity, url, token, { room: options, connect, publish } = {}) => {
       const room = new Room(options);
@@ -60,11 +62,12 @@ export const prepare = (page: Scripted) =>
       window.lines[identity] = lines;
       for (const event of Object.values(RoomEvent) as string[])
         room.on(event, (...args: unknown[]) => lines.push([event, ...args.map(described)].join(" ")));
+      window.prepareRoom(identity, room);
       await room.connect(url, token, connect);
       if (!publish) return;
       const { localParticipant: me } = room;
       await me.publishTrack(window.painted(160, 90), { source: "camera", simulcast: false });
-      await me.publishTrack(window.tone(), { source: "microphone" });
+      await me.publishTrack(await window.tone(), { source: "microphone" });
     };
     window.publication = (identity, of, source) =>
       window.rooms[identity].remoteParticipants.get(of)?.getTrackPublication(source);
@@ -75,12 +78,12 @@ export const prepare = (page: Scripted) =>
     };
     const grows = async (identity: string, of: string, source: string, field: string) => {
       let [first, from] = await counted(identity, of, source, field);
-      for (;;) {
-        await wait(100);
+      for (const deadline = Date.now() + 60_000; Date.now() < deadline; await wait(100)) {
         const [receiver, count] = await counted(identity, of, source, field);
         if (receiver !== first) [first, from] = [receiver, count];
         else if (receiver && count >= from + 5) return;
       }
+      throw new Error(`${identity} does not get the ${source} of ${of}: ${JSON.stringify(window.lines[identity])}`);
     };
     window.flows = async (identity, of) => {
       await Promise.all([
