@@ -21,7 +21,8 @@ const STREAM_MS = 4_000;
 /** Small, because the peers take their share of the cores. */
 const VIDEO = { packetBytes: 1_200, perSecond: 60, perFrame: 2 };
 
-type Held = { rss: number; heap: number };
+/** `blocks` are what the heap occupies: live objects, and the holes between them that garbage left. */
+type Held = { rss: number; heap: number; blocks: number };
 const KB = 1_024;
 
 await enterOwnNetwork();
@@ -38,7 +39,8 @@ function each(from: Memory, to: Memory, count: number): Held {
       .toSorted(([, a], [, b]) => b - a);
     console.log(more.map(([type, n]) => `${type} ${n.toFixed(1)}`).join(", "));
   }
-  return { rss: (to.rss - from.rss) / KB / count, heap: (to.heap - from.heap) / KB / count };
+  const of = (field: "rss" | "heap" | "blocks") => (to[field] - from[field]) / KB / count;
+  return { rss: of("rss"), heap: of("heap"), blocks: of("blocks") };
 }
 
 async function ofViewer(root?: string): Promise<Held> {
@@ -98,6 +100,7 @@ for (const [what, measure, goal] of kinds.filter(([what]) => what.includes(only)
         ...(!root && { goal: { atMost: goal.rss } }),
       },
       { what: `${label}: live on the heap`, value: median(taken.map(({ heap }) => heap)), unit: "KB" },
+      { what: `${label}: the heap with its holes`, value: median(taken.map(({ blocks }) => blocks)), unit: "KB" },
     );
   }
 }

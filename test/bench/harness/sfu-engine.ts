@@ -23,8 +23,9 @@ async function memory() {
     Bun.gc(true);
     await Bun.sleep(200);
   }
-  const { heapSize, objectTypeCounts } = heapStats();
-  return { rss: process.memoryUsage.rss(), heap: heapSize, objectTypeCounts };
+  const { heapSize, heapCapacity, extraMemorySize, objectTypeCounts } = heapStats();
+  const blocks = heapCapacity + extraMemorySize;
+  return { rss: process.memoryUsage.rss(), heap: heapSize, blocks, objectTypeCounts };
 }
 
 for await (const line of console) {

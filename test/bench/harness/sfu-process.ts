@@ -5,7 +5,7 @@ import type { MediaMethod, MediaNode, MediaRequest, MediaResponse } from "../../
 import { AS_INSTALLED } from "./as-installed.ts";
 import { ended } from "./processes.ts";
 
-export type Memory = { rss: number; heap: number; objectTypeCounts: Record<string, number> };
+export type Memory = { rss: number; heap: number; blocks: number; objectTypeCounts: Record<string, number> };
 
 export type SfuProcess = {
   node: MediaNode;
