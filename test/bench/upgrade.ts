@@ -8,7 +8,7 @@ import { until } from "../nodes/remote/until.ts";
 import { makeCertificate } from "../ops/certificate.ts";
 import { goOnAir, play } from "../ops/on-air.ts";
 import { Upgradable } from "../ops/upgradable.ts";
-import { rssMegabytes } from "./harness/processes.ts";
+import { cpuNanos, rssMegabytes } from "./harness/processes.ts";
 import { type Measured, percentile, report } from "./harness/report.ts";
 import { callsAreOver, callsGoOn, endStream } from "./upgrade/call-events.ts";
 import type { Callers } from "./upgrade/callers.ts";
@@ -57,6 +57,7 @@ async function openStage() {
   const chat = await ChatUsers.open(host, users);
   return {
     callers: callers.call,
+    callersPid: callers.pid,
     wire: wire.call,
     chat,
     edgePort,
@@ -96,8 +97,10 @@ const handovers: number[] = [];
 const roundSeconds: number[] = [];
 const versions = new Set<string>();
 const memory = { older: 0, newer: 0 };
+/** Processors in use in the seconds before an upgrade, in percent of one. */
+const busy = { server: [] as number[], clients: [] as number[] };
 const count = { rejoined: 0, changes: 0, refused: 0, requests: 0, failed: 0, missed: 0 };
-const messages = { deliveries: 0, lost: 0, duplicated: 0 };
+const messages = { deliveries: 0, lost: 0, duplicated: 0, reads: 0 };
 const faulty = { webhooks: 0, streams: 0, recordings: 0, others: 0 };
 
 /** The binaries take turns. */
@@ -110,6 +113,12 @@ const { call } = { call: (...request: Parameters<typeof host.server.call>) => ho
 
 async function createRoom(): Promise<{ id: string; name: string }> {
   return (await call("POST", "/v1/rooms", { name: crypto.randomUUID() })).body;
+}
+
+/** Starts to count what a process uses; returns a function that says it, in percent of one processor. */
+function cpuOf(pid: number): () => number {
+  const [before, startedAt] = [cpuNanos(pid), performance.now()];
+  return () => (cpuNanos(pid) - before) / ((performance.now() - startedAt) * 10_000);
 }
 
 async function openCalls({ callers, edgePort, livekitToken }: Stage) {
@@ -164,7 +173,8 @@ async function stopRecording(id: string): Promise<string[]> {
 
 let step = "";
 
-async function round(index: number, { callers, wire, chat, ...stage }: Stage): Promise<string[]> {
+async function round(index: number, stage: Stage): Promise<string[]> {
+  const { callers, wire, chat, callersPid } = stage;
   const startedAt = performance.now();
   const problems: string[] = [];
   const noting = (kind: keyof typeof faulty, found: string[]) => {
@@ -174,7 +184,7 @@ async function round(index: number, { callers, wire, chat, ...stage }: Stage): P
   step = "opening calls";
   webhooks.received.length = 0;
   await wire.forget();
-  const [onAir, { calls, expected }] = await Promise.all([goOnAir(host), openCalls({ callers, wire, chat, ...stage })]);
+  const [onAir, { calls, expected }] = await Promise.all([goOnAir(host), openCalls(stage)]);
   const players = ["video", "audio"].map((kind) => play(onAir.playlistOf(kind)));
   const [pictures] = players;
   const segments = () => pictures?.lists.at(-1)?.length ?? 0;
@@ -190,7 +200,10 @@ async function round(index: number, { callers, wire, chat, ...stage }: Stage): P
   const requests = chat.post(index);
   await callers.forget();
   await wire.take();
+  const [server, clients] = [cpuOf(host.note().pid), cpuOf(callersPid)];
   await Bun.sleep(MEASURED_MS);
+  busy.server.push(server());
+  busy.clients.push(clients());
   const usual = gapsOf(watched, await wire.take());
   usualGaps.push(...usual.direct);
   othersUsualGaps.push(...usual.others, ...(await callers.situation()).othersGaps);
@@ -236,6 +249,7 @@ async function round(index: number, { callers, wire, chat, ...stage }: Stage): P
   messages.deliveries += delivered.deliveries;
   messages.lost += delivered.lost;
   messages.duplicated += delivered.duplicated;
+  messages.reads += delivered.reads;
   if (delivered.lost + delivered.duplicated > 0)
     problems.push(`${delivered.lost} messages lost, ${delivered.duplicated} duplicated`);
   noting("webhooks", await callsGoOn(webhooks, expected));
@@ -314,6 +328,7 @@ const figures: Measured[] = [
   { what: "rooms with wrong webhooks", value: faulty.webhooks, unit: "", goal: NONE },
   { what: "messages lost", value: messages.lost, unit: `of ${messages.deliveries}`, goal: NONE },
   { what: "messages duplicated", value: messages.duplicated, unit: "", goal: NONE },
+  { what: "joins whose answer was not complete", value: messages.reads, unit: "" },
   { what: "requests refused", value: count.refused, unit: `of ${count.requests}`, goal: NONE },
   { what: "faults of HLS", value: faulty.streams, unit: "", goal: NONE },
   { what: "faults of recordings", value: faulty.recordings, unit: `of ${rounds * RECORDED_ROOMS}`, goal: NONE },
@@ -321,6 +336,8 @@ const figures: Measured[] = [
   { what: "longest wait of a request, p50", value: percentile(waits, 0.5), unit: "ms" },
   { what: "longest wait of a request", value: Math.max(...waits), unit: "ms" },
   { what: "stoa upgrade, p50", value: percentile(handovers, 0.5), unit: "ms" },
+  { what: "processor of the server before an upgrade, p50", value: percentile(busy.server, 0.5), unit: "%" },
+  { what: "processor of these clients, p50", value: percentile(busy.clients, 0.5), unit: "%" },
   { what: "memory of the older process", value: memory.older, unit: "MB" },
   { what: "memory of the newer process", value: memory.newer, unit: "MB" },
   ...(await costOfRelaying()),

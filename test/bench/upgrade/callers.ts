@@ -134,9 +134,11 @@ const functions = {
     const open = async () => {
       for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await openRoom(opening, next);
     };
-    await Promise.all(Array.from({ length: OPENED_AT_ONCE }, open));
-    await openLivekit(opening.url.replace("http", "ws"), opening.livekit);
-    whip = await openWhip(opening.url, opening.whip);
+    [whip] = await Promise.all([
+      openWhip(opening.url, opening.whip),
+      openLivekit(opening.url.replace("http", "ws"), opening.livekit),
+      ...Array.from({ length: OPENED_AT_ONCE }, open),
+    ]);
   },
 
   /** Resolves when everybody receives every video. */

@@ -6,6 +6,7 @@ type Call = { id: number; name: string; args: unknown[] };
 type Answer = { id: number; value?: unknown; error?: string };
 
 export type Helper<F extends Functions> = {
+  readonly pid: number;
   readonly call: { [Name in keyof F]: (...args: Parameters<F[Name]>) => Promise<Awaited<ReturnType<F[Name]>>> };
   end(): void;
 };
@@ -36,7 +37,7 @@ export function startHelper<F extends Functions>(file: string): Helper<F> {
         return answered.promise;
       },
   });
-  return { call, end: () => child.kill() };
+  return { pid: child.pid, call, end: () => child.kill() };
 }
 
 /** Answers the calls of the bench, in the process of the helper. */
