@@ -13,6 +13,7 @@ export {
   type AllParticipants,
   type TrackReference,
   useAllParticipants,
+  useCaptions,
   useData,
   useDevices,
   useLobby,

@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useState } from "react";
 import {
+  type Caption,
   type DataMessage,
   type Decryption,
   type DeviceKind,
@@ -201,6 +202,38 @@ export function useData(listener: (message: DataMessage) => void): void {
     return room?.on("dataReceived", listener);
   }, [room, listener]);
 }
+
+/** The captions that have changed within the last `keepMs`, in the order in which their segments have begun. */
+export function useCaptions(keepMs = 8_000): readonly Caption[] {
+  const { room } = useRoom();
+  const [captions, setCaptions] = useState<readonly Caption[]>([]);
+  useEffect(() => {
+    const timers = new Map<string, ReturnType<typeof setTimeout>>();
+    const off = room?.on("caption", (caption) => {
+      // Another sender must not be able to replace the segment.
+      const key = captionKey(caption);
+      const others = (known: readonly Caption[]) => known.filter((one) => captionKey(one) !== key);
+      clearTimeout(timers.get(key));
+      const forget = () => {
+        timers.delete(key);
+        setCaptions(others);
+      };
+      timers.set(key, setTimeout(forget, keepMs));
+      setCaptions((known) => {
+        const isKnown = known.some((one) => captionKey(one) === key);
+        return isKnown ? known.map((one) => (captionKey(one) === key ? caption : one)) : [...known, caption];
+      });
+    });
+    return () => {
+      off?.();
+      for (const timer of timers.values()) clearTimeout(timer);
+      setCaptions([]);
+    };
+  }, [room, keepMs]);
+  return captions;
+}
+
+export const captionKey = ({ id, from }: Caption) => `${id}\n${from}`;
 
 /** Handles the streams and files of a topic; pass a stable function. */
 export function useStream(topic: string, handler: StreamHandler): void {

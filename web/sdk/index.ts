@@ -22,6 +22,7 @@ export type {
   Typing,
   Unread,
 } from "../../src/protocol/chat-records.ts";
+export type { Caption, CaptionOptions } from "../../src/protocol/data/captions.ts";
 export type { StreamHandler } from "../../src/protocol/data/data-streams.ts";
 export { RequestError, type RequestHandler, type RequestOptions } from "../../src/protocol/data/requests.ts";
 export type { DataMessage, DataOptions, SendFileOptions } from "../../src/protocol/data/room-data.ts";

@@ -39,7 +39,7 @@ export type PacketContent = {
   header?: StreamHeader;
   chunk?: { streamId?: string; index?: number; content?: Uint8Array };
   /** A reason means that the sender ended the stream early. */
-  trailer?: { streamId?: string; reason?: string };
+  trailer?: { streamId?: string; reason?: string; attributes?: Record<string, string> };
 };
 
 /** Content that only participants with the key can read. */
@@ -90,7 +90,7 @@ const HEADER: Fields = {
   credited: [1_001, "number"],
 };
 const CHUNK: Fields = { streamId: [1, "text"], index: [2, "number"], content: [3, "bytes"] };
-const TRAILER: Fields = { streamId: [1, "text"], reason: [2, "text"] };
+const TRAILER: Fields = { streamId: [1, "text"], reason: [2, "text"], attributes: [3, "map"] };
 
 /** @internal */
 export const PACKET = {

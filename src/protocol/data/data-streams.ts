@@ -14,11 +14,15 @@ export type StreamsDeps = {
   isBehind(identity: string): boolean;
   newId(): string;
   onLeftOut(identity: string, topic: string): void;
+  /** Handles streams of captions, unless the application has a handler of its own for their topic. */
+  onCaption: StreamHandler;
   onError(error: unknown): void;
   fail(code: StreamFailure | "STREAM_ENDED" | "NO_READER" | "HANDLER_EXISTS", message: string): Error;
 };
 
 export const CREDIT_TOPIC = "stoa.credit";
+/** LiveKit's topic for transcriptions. */
+const CAPTION_TOPIC = "lk.transcription";
 /** The limit of streams being received from one participant; further streams are ignored. */
 const MAX_READERS = 250;
 
@@ -63,7 +67,7 @@ export class DataStreams {
   receive({ from = "", user, header, chunk, trailer }: DataPacket): boolean {
     if (header) this.#begin(from, header);
     else if (chunk) this.#reader(from, chunk.streamId)?.receive(chunk.index ?? 0, chunk.content ?? new Uint8Array());
-    else if (trailer) this.#reader(from, trailer.streamId)?.complete(trailer.reason ?? "");
+    else if (trailer) this.#reader(from, trailer.streamId)?.complete(trailer.reason ?? "", trailer.attributes);
     else if (user?.topic === CREDIT_TOPIC) this.#credit(from, user.payload ?? new Uint8Array());
     else return false;
     return true;
@@ -89,7 +93,7 @@ export class DataStreams {
 
   #begin(from: string, header: NonNullable<DataPacket["header"]>): void {
     const { streamId = "", topic = "", compression = 0 } = header;
-    const handler = this.#handlers.get(topic);
+    const handler = this.#handlers.get(topic) ?? (topic === CAPTION_TOPIC ? this.#deps.onCaption : undefined);
     const key = keyOf(from, streamId);
     const open = [...this.#readers.values()].filter((one) => one.from === from);
     if (!handler || compression !== 0 || this.#readers.has(key) || open.length >= MAX_READERS) return;

@@ -1,5 +1,6 @@
 /** The data of one participant in a room: messages, streams and requests, across its connections and sessions. */
 import type { DataCipher } from "../encryption/data-cipher.ts";
+import type { CaptionDeps, CaptionOptions } from "./captions.ts";
 import { DataChannels, type DataFrame, type DataTransport, textOf } from "./data-channels.ts";
 import type { DataPacket } from "./data-packet.ts";
 import { DataStreams, type StreamsDeps } from "./data-streams.ts";
@@ -45,13 +46,16 @@ type FailureCode =
   | "PERMISSION_DENIED"
   | "MISSING_KEY";
 
-export type RoomDataDeps = Pick<StreamsDeps, "present" | "newId" | "onLeftOut" | "onError"> & {
-  sendBySocket(frame: DataFrame): Promise<unknown>;
-  onMessage(message: DataMessage): void;
-  /** Null if the room's data is not encrypted. */
-  encryption: DataCipher | null;
-  fail(code: FailureCode, message: string): Error;
-};
+export type RoomDataDeps = Pick<StreamsDeps, "present" | "newId" | "onLeftOut" | "onError"> &
+  CaptionDeps & {
+    sendBySocket(frame: DataFrame): Promise<unknown>;
+    onMessage(message: DataMessage): void;
+    /** Null if the room's data is not encrypted. */
+    encryption: DataCipher | null;
+    fail(code: FailureCode, message: string): Error;
+  };
+
+const loadCaptions = () => import("./captions.ts");
 
 /** Handles the messages of a topic. */
 type MessageHandler = (message: DataMessage) => void;
@@ -79,6 +83,7 @@ export class RoomData {
       onLeftOut,
       onError,
       fail,
+      onCaption: async (reader, from) => (await loadCaptions()).readCaption(reader, from, deps),
       waitForSpace: async () => this.#channels?.waitForStreamSpace(),
       isBehind: (identity) => this.#slowReaders.isBehind(identity),
     });
@@ -151,6 +156,11 @@ export class RoomData {
     const writer = this.streams.write("text", { ...options, size: bytesOf(text).length });
     await writer.write(text);
     await writer.close();
+  }
+
+  async sendCaption(text: string, options: CaptionOptions): Promise<string> {
+    const { sendCaption } = await loadCaptions();
+    return sendCaption(this, text, { id: this.#deps.newId(), ...options });
   }
 
   /** Takes the server's push `data.behind`. */

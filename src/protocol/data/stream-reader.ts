@@ -30,8 +30,8 @@ export class StreamReader implements AsyncIterable<Uint8Array> {
   readonly mimeType: string;
   /** The size in bytes, if the sender knows it. */
   readonly size: number | null;
-  /** What the sender has added. */
-  readonly attributes: Readonly<Record<string, string>>;
+  /** What the sender has added: at the beginning, and for some senders at the end. */
+  attributes: Readonly<Record<string, string>>;
   readonly #deps: ReaderDeps;
   readonly #grantsCredit: boolean;
   #unread: Uint8Array[] = [];
@@ -123,12 +123,13 @@ export class StreamReader implements AsyncIterable<Uint8Array> {
   }
 
   /** @internal */
-  complete(reason: string): void {
+  complete(reason: string, added: Record<string, string> = {}): void {
     if (this.#isComplete || this.#error) return;
     if (reason !== "") this.#end("STREAM_ABORTED", `The sender has ended the stream: ${reason}.`);
     else if (this.#received < (this.size ?? 0)) this.#end("STREAM_INCOMPLETE", "A part of the stream is missing.");
     else {
       this.#isComplete = true;
+      this.attributes = { ...this.attributes, ...added };
       this.#deps.ended(false);
     }
     this.#wake();

@@ -1,6 +1,6 @@
 /**
  * Converts ids to LiveKit's SIDs and back, without a table. SIDs are short because the stream id in a session
- * description consists of two of them, and browsers read at most 64 characters of it.
+ * description consists of two of them, and browsers read at most 64 characters of it. Pages use this module too.
  */
 
 export const roomSid = (roomId: string) => `RM_${shorten(roomId)}`;
@@ -18,12 +18,14 @@ const SHORT = /^[\w-]{22}$/;
 
 /** A UUID in 22 characters instead of 36. Other ids are not changed. */
 function shorten(id: string): string {
-  return UUID.test(id) ? Buffer.from(id.replaceAll("-", ""), "hex").toString("base64url") : id;
+  if (!UUID.test(id)) return id;
+  const bytes = id.replaceAll("-", "").replace(/../g, (hex) => String.fromCharCode(Number.parseInt(hex, 16)));
+  return btoa(bytes).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
 function expand(text: string): string {
   if (!SHORT.test(text)) return text;
-  return Buffer.from(text, "base64url")
-    .toString("hex")
-    .replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+  const bytes = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
+  const hex = Array.from(bytes, (byte) => byte.charCodeAt(0).toString(16).padStart(2, "0")).join("");
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }

@@ -1,7 +1,9 @@
+import type { Caption } from "../../protocol/data/captions.ts";
 import type { DataMessage } from "../../protocol/data/room-data.ts";
 import type { EncryptionOptions } from "../../protocol/encryption/key-provider.ts";
 import type { Decryption } from "../../protocol/encryption/room-keys.ts";
 
+export type { Caption, CaptionOptions } from "../../protocol/data/captions.ts";
 export type { DataMessage, DataOptions, SendFileOptions } from "../../protocol/data/room-data.ts";
 
 export type Pcm = { samples: Int16Array; sampleRate: number; channels: 1 | 2 };
@@ -95,6 +97,8 @@ export type ParticipantEvents = {
   /** One encoded video frame. */
   video: [event: VideoEvent];
   dataReceived: [message: DataMessage];
+  /** Speech as text, from an agent or another participant; a caption replaces the earlier one with the same id. */
+  caption: [caption: Caption];
   /**
    * Messages were dropped. With `slow_reader`, `identity` reads too slowly and did not get them; with `not_encrypted` or
    * `undecryptable`, `identity` sent them in a call that this participant encrypts.

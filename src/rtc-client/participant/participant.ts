@@ -1,5 +1,6 @@
 /** `stoa/participant`: a participant without a browser, for Node 20 or later and Bun: bots, recorders and tests. */
 
+import type { CaptionOptions } from "../../protocol/data/captions.ts";
 import type { StreamHandler } from "../../protocol/data/data-streams.ts";
 import { Emitter } from "../../protocol/data/emitter.ts";
 import type { RequestHandler, RequestOptions } from "../../protocol/data/requests.ts";
@@ -83,6 +84,8 @@ export class Participant extends Emitter<ParticipantEvents> {
       sendBySocket: (frame) => this.#connected.request("data.send", frame),
       onMessage: (message) => this.emit("dataReceived", message),
       onLeftOut: (identity, topic) => this.emit("dataDropped", { messages: 1, reason: "slow_reader", identity, topic }),
+      publisherOf: (trackId) => this.#publisherOf(trackId),
+      onCaption: (caption) => this.emit("caption", caption),
       onError: (error) => this.emit("error", error instanceof Error ? error : new Error(String(error))),
       fail: (code, message) => new RtcRefused(code, message),
     });
@@ -215,6 +218,11 @@ export class Participant extends Emitter<ParticipantEvents> {
     return this.#data.streams.write("bytes", options);
   }
 
+  /** Sends speech as text; resolves with the segment's id, with which a later call replaces the text. */
+  sendCaption(text: string, options: CaptionOptions = {}): Promise<string> {
+    return this.#data.sendCaption(text, options);
+  }
+
   /** Handles the streams and files of a topic; returns a function that removes the handler. */
   onStream(topic: string, handler: StreamHandler): () => void {
     return this.#data.streams.onStream(topic, handler);
@@ -344,6 +352,11 @@ export class Participant extends Emitter<ParticipantEvents> {
     const isChanged = this.#roster.receive(push);
     if (push.type.startsWith("participant")) this.#membersChanged();
     if (isChanged) this.#media.subscribe(this.#wanted()).catch((error) => this.emit("error", error));
+  }
+
+  #publisherOf(trackId: string): string | undefined {
+    if ([...this.#published.values()].some(({ track }) => track.id === trackId)) return this.identity;
+    return this.#roster.tracks().find((track) => track.trackId === trackId)?.identity;
   }
 
   #encryptor(codec: string): EncryptFrame {

@@ -137,6 +137,67 @@ test("[21] <stoa-room> is accessible in dark mode and speaker view at both width
   await bot.close();
 }, 180_000);
 
+test("<stoa-room> shows the captions of an agent in a room with captions, readable on every screen", async () => {
+  const { id } = await stoa.rooms.create({ name: "captioned" });
+  await stoa.rooms.update(id, { captions: true });
+  const enterAs = async (participantIdentity: string, kind: "agent" | "standard") => {
+    const mint = { participantIdentity, kind, permissions: { publishData: true } };
+    const { endpoint, token } = await stoa.rtcTokens.mint(id, mint);
+    return enter(endpoint, token);
+  };
+  const scribe = await enterAs("scribe", "agent");
+  for (const [name, viewport] of [
+    ["desktop", DESKTOP],
+    ["phone", PHONE],
+  ] as const) {
+    for (const colorScheme of ["light", "dark"] as const) {
+      const user = `anna-${name}-${colorScheme}`;
+      const page = await open(await roomTag("captioned", user), { ...viewport, colorScheme });
+      await page.getByText(`${user} (you)`).waitFor();
+      const microphone = () => scribe.participants.get(user)?.tracks.find(({ kind }) => kind === "audio");
+      while (!microphone()) await Bun.sleep(20);
+      const lines = page.locator(".stoa-caption-lines p");
+      const said = page.getByRole("log", { name: "Captions" });
+
+      const segment = await scribe.sendCaption("Is the", { final: false, trackId: microphone()?.id });
+      await lines.getByText("Is the").waitFor();
+      expect(await said.textContent()).toBe("");
+      const sentence = `Is the blue one left? ${"And the green one, too? ".repeat(20)}`;
+      await scribe.sendCaption(sentence, { id: segment, trackId: microphone()?.id });
+      await said.getByText(`${user}: ${sentence}`).waitFor();
+      expect(await lines.count()).toBe(1);
+      expect(await lines.textContent()).toMatch(new RegExp(`^${user} … [\\w ,?]{90,140}$`));
+      expect(await accessibilityFaults(page)).toEqual([]);
+      await screenshotOf(page, `captions-${name}-${colorScheme}`);
+      const isInside = await lines.evaluate((line) => {
+        const [box, main] = [line.getBoundingClientRect(), line.closest(".stoa-main")?.getBoundingClientRect()];
+        return main !== undefined && box.left >= main.left && box.right <= main.right && box.top >= main.top;
+      });
+      expect(isInside).toBe(true);
+
+      const button = page.getByRole("button", { name: "Captions" });
+      await button.click();
+      await lines.waitFor({ state: "detached" });
+      await button.click();
+      await scribe.sendCaption("Both are left.", { trackId: microphone()?.id });
+      await lines.getByText("Both are left.").waitFor();
+      expect(page.faults).toEqual([]);
+      await page.context().close();
+    }
+  }
+
+  const page = await open(await roomTag("captioned", "anna"));
+  await page.getByRole("button", { name: "Captions" }).waitFor();
+  const eve = await enterAs("eve", "standard");
+  while (!eve.participants.get("anna")?.tracks.length) await Bun.sleep(20);
+  await eve.sendCaption("Not my words", { trackId: eve.participants.get("anna")?.tracks[0]?.id });
+  await page.locator(".stoa-caption-lines b", { hasText: "anna (by eve)" }).waitFor();
+  await stoa.rooms.update(id, { captions: false });
+  await page.getByRole("button", { name: "Captions" }).waitFor({ state: "detached" });
+  expect(await page.locator(".stoa-caption-lines").count()).toBe(0);
+  await Promise.all([eve.close(), scribe.close()]);
+}, 180_000);
+
 test("[21] <stoa-chat> joins, shows the history and dispatches messages to the page", async () => {
   const { conversation, chat } = await stoa.mintJoin({ room: "help", user: "carl" });
   await stoa.messages.send(conversation.id, { text: "How can we help?", senderId: "carl" });

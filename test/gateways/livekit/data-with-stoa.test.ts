@@ -106,6 +106,55 @@ test(
 );
 
 test(
+  "captions of our SDK reach livekit-client as transcriptions, and its transcriptions are captions in our SDK",
+  async () => {
+    await livekit.evaluate(() => {
+      const { livekit, texts } = window;
+      livekit.registerTextStreamHandler(
+        "lk.transcription",
+        async (
+          reader: { info: { attributes: Record<string, string> }; readAll(): Promise<string> },
+          from: { identity: string },
+        ) => {
+          const { attributes } = reader.info;
+          const track = livekit.localParticipant.getTrackPublications()[0]?.trackSid;
+          const isOwn = track !== undefined && attributes["lk.transcribed_track_id"] === track;
+          const final = attributes["lk.transcription_final"];
+          texts.push(`${from.identity} ${attributes["lk.segment_id"]} ${final} ${isOwn} ${await reader.readAll()}`);
+        },
+      );
+    });
+    const sid: string = await livekit.evaluate(async () => {
+      const context = new AudioContext();
+      const [voice, microphone] = [context.createOscillator(), context.createMediaStreamDestination()];
+      voice.connect(microphone);
+      voice.start();
+      const track = microphone.stream.getAudioTracks()[0];
+      return (await window.livekit.localParticipant.publishTrack(track, { source: "microphone" })).trackSid;
+    });
+    await stoa.waitForFunction(() => window.room.participants.get("liv")?.tracks.size === 1);
+    const id = await stoa.evaluate(async () => {
+      const { room, seen } = window;
+      room.on("caption", (caption) => seen.push(`caption ${Object.values(caption).join(" ")}`));
+      const trackId = [...(room.participants.get("liv")?.tracks.keys() ?? [])][0];
+      const id = await room.sendCaption("Good", { final: false, trackId });
+      await room.sendCaption("Good day", { id, trackId });
+      return `${id} ${trackId}`;
+    });
+    const [segment, trackId] = id.split(" ");
+    const received = [`stan ${segment} false true Good`, `stan ${segment} true true Good day`];
+    await livekit.waitForFunction((lines) => lines.every((line) => window.texts.includes(line)), received);
+    await livekit.evaluate(async (sid) => {
+      const { localParticipant: me } = window.livekit;
+      const attributes = { "lk.segment_id": "s", "lk.transcription_final": "true", "lk.transcribed_track_id": sid };
+      await me.sendText("Good night", { topic: "lk.transcription", attributes });
+    }, sid);
+    await stoa.waitForFunction((line) => window.seen.includes(line), `caption s liv liv ${trackId} Good night true`);
+  },
+  3 * WAIT_MS,
+);
+
+test(
   "requests are answered both ways, with LiveKit's codes",
   async () => {
     await stoa.evaluate(() => {

@@ -103,6 +103,8 @@ test.each(SEEDS)(
       encryption: null,
       present: () => [],
       newId: () => "id",
+      publisherOf: () => undefined,
+      onCaption: () => {},
       onLeftOut: () => {},
       onError: () => {},
       sendBySocket: async ({ payload }) => atServer.push(payload),

@@ -1,4 +1,5 @@
 /** Clients of the SDK's data in a room of the server, with channels in memory. */
+import type { Caption } from "../../../src/protocol/data/captions.ts";
 import { type DataMessage, RoomData } from "../../../src/protocol/data/room-data.ts";
 import { typescriptPath } from "../../../src/sfu/fast-path/fast-path.ts";
 import type { ParticipantHost } from "../../../src/sfu/room/host.ts";
@@ -55,6 +56,8 @@ export type DataClient = ReturnType<DataRoom["join"]>;
 
 export class DataRoom {
   readonly room: Room;
+  /** The participants by the tracks that they publish. */
+  readonly publishers = new Map<string, string>();
   readonly #clients = new Map<string, { wires: Wire[]; isSlow: boolean }>();
   readonly #timer: ReturnType<typeof setInterval>;
 
@@ -69,6 +72,7 @@ export class DataRoom {
     const client = { wires: [] as Wire[], isSlow: false };
     this.#clients.set(identity, client);
     const messages: DataMessage[] = [];
+    const captions: Caption[] = [];
     const errors: unknown[] = [];
     const leftOut: string[] = [];
     const sent: number[] = [];
@@ -81,6 +85,8 @@ export class DataRoom {
       onError: (error) => errors.push(error),
       sendBySocket: async (frame) => this.room.sendData({ roomId: "room", from: identity, ...frame }),
       onMessage: (message) => messages.push(message),
+      publisherOf: (trackId) => this.publishers.get(trackId),
+      onCaption: (caption) => captions.push(caption),
       fail: (code, message) => Object.assign(new Error(message), { code }),
     });
     data.connect({
@@ -100,7 +106,7 @@ export class DataRoom {
         return wire as never;
       },
     });
-    return { identity, data, messages, errors, leftOut, sent, link: client };
+    return { identity, data, messages, captions, errors, leftOut, sent, link: client };
   }
 
   /** A client whose reliable channel carries numbered JSON frames. */

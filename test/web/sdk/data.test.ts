@@ -57,6 +57,8 @@ function session() {
     encryption: null,
     present: () => [],
     newId: () => "id",
+    publisherOf: () => undefined,
+    onCaption: () => {},
     onLeftOut: () => {},
     onError: () => {},
     sendBySocket: ({ payload }) => {

@@ -4,7 +4,8 @@ import { mayPublish } from "../../../src/protocol/may-publish.ts";
 import type { RoomOptions, StoaError, TokenProvider } from "../../sdk/index.ts";
 import { useChat, useConversation } from "../chat-hooks.ts";
 import { StoaRoom, useRoom } from "../context.tsx";
-import { useRecording, useSafetyNumber } from "../room-hooks.ts";
+import { useRecording, useRoomState, useSafetyNumber } from "../room-hooks.ts";
+import { CaptionLines } from "./captions.tsx";
 import { ChatPanel } from "./chat-panel.tsx";
 import { DevicesPanel } from "./devices-panel.tsx";
 import { Icon } from "./icon.tsx";
@@ -27,7 +28,7 @@ export type ConferenceProps = {
    */
   audio?: boolean | "music";
   video?: boolean;
-  /** Captions, shown over the video. */
+  /** Shown over the video, besides the captions that participants send in a room with `captions`. */
   captions?: ReactNode;
   options?: RoomOptions;
   /** The user has left. */
@@ -105,6 +106,8 @@ function Call(props: CallProps) {
   const [audioBlocked, setAudioBlocked] = useState(false);
   const signals = useSignals();
   const recording = useRecording();
+  const hasCaptions = useRoomState()?.captions === true;
+  const [showsCaptions, setShowsCaptions] = useState(true);
   const safetyNumber = useSafetyNumber();
   const chatStatus = useChat(chat?.endpoint, chat?.token, { tokenProvider: chat?.tokenProvider });
   const conversation = useConversation(chatStatus, chat ? room?.id : undefined);
@@ -152,11 +155,12 @@ function Call(props: CallProps) {
             </li>
           ))}
         </ul>
-        {captions && (
-          <div className="stoa-captions" aria-live="polite">
-            {typeof captions === "string" ? <span>{captions}</span> : captions}
-          </div>
-        )}
+        <div className="stoa-captions">
+          {captions && (
+            <div aria-live="polite">{typeof captions === "string" ? <span>{captions}</span> : captions}</div>
+          )}
+          {hasCaptions && showsCaptions && <CaptionLines room={room} />}
+        </div>
       </div>
       <Lobby notify={notify} />
       {notice !== null && (
@@ -197,6 +201,7 @@ function Call(props: CallProps) {
       <Toolbar
         {...{ signals, view, setView, panel, setPanel, processing, notify, leave }}
         hasChat={chat !== undefined}
+        captions={hasCaptions ? { shown: showsCaptions, show: setShowsCaptions } : null}
         music={audio === "music"}
       />
     </>

@@ -12,6 +12,7 @@ const PATHS = {
   attach: "M8 12l6-6a3 3 0 0 1 4.5 4.5l-8 8a5 5 0 0 1-7-7l7.5-7.5M8 12l5.5-5.5",
   chat: "M4 5h16v11H9l-5 4z",
   layout: "M4 5h16v9H4zM4 17h4v3H4zM10 17h4v3h-4zM16 17h4v3h-4z",
+  captions: "M3 5h18v14H3zM11 10a2.5 2.5 0 1 0 0 4M18 10a2.5 2.5 0 1 0 0 4",
   settings: "M4 7h9M17 7h3M15 5v4M4 17h3M11 17h9M9 15v4M4 12h3M11 12h9M9 10v4",
   lock: "M6 11h12v9H6zM8.5 11V8a3.5 3.5 0 0 1 7 0v3",
   leave: "M10 4H5v16h5M14 8l4 4-4 4M18 12H9",

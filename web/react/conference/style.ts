@@ -105,8 +105,11 @@ export const CONFERENCE_STYLE = `
 .stoa-lobby .stoa-button { height: 32px; }
 .stoa-message { grid-area: 1 / 1 / -1 / -1; display: grid; place-content: center; justify-items: center; gap: 14px; padding: 24px; text-align: center; }
 .stoa-message p { margin: 0; max-width: 44ch; }
-.stoa-captions { position: absolute; left: 50%; bottom: 56px; translate: -50% 0; z-index: 1; max-width: 80%; text-align: center; pointer-events: none; }
-.stoa-captions > span, .stoa-captions ::slotted(*) { display: inline-block; padding: 4px 12px; border-radius: 8px; background: rgb(0 0 0 / 0.78); color: #fff; }
+.stoa-captions { position: absolute; left: 50%; bottom: 56px; translate: -50% 0; z-index: 1; width: 80%; text-align: center; pointer-events: none; display: flex; flex-direction: column; gap: 4px; }
+.stoa-captions span, .stoa-captions ::slotted(*) { display: inline-block; padding: 4px 12px; border-radius: 8px; background: rgb(0 0 0 / 0.78); color: #fff; }
+.stoa-caption-lines { display: flex; flex-direction: column; align-items: center; gap: 4px; }
+.stoa-caption-lines p { margin: 0; padding: 4px 12px; border-radius: 8px; background: rgb(0 0 0 / 0.78); color: #fff; font-size: 17px; overflow-wrap: anywhere; text-wrap: pretty; }
+.stoa-caption-lines b { font-size: 14px; }
 .stoa-hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .stoa-stage > [role="status"] { align-self: center; justify-self: center; margin: 0; text-align: center; }
 @container (max-width: 640px) {
@@ -115,6 +118,8 @@ export const CONFERENCE_STYLE = `
   .stoa-side { grid-column: 1; z-index: 2; width: auto; border-left: 0; }
   .stoa-side[data-below] { grid-row: 2; height: 58cqh; border-top: 1px solid var(--_line); }
   .stoa-bar { gap: 6px; padding-inline: 6px; }
+  .stoa-captions { width: calc(100% - 24px); bottom: 44px; }
+  .stoa-caption-lines p { font-size: 15px; }
 }
 @media (prefers-reduced-motion: no-preference) {
   .stoa-reactions li { animation: stoa-rise 0.25s ease-out; }

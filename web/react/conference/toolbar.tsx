@@ -18,6 +18,8 @@ type ToolbarProps = {
   panel: Panel;
   setPanel: (panel: Panel) => void;
   hasChat: boolean;
+  /** Null in a room without captions. */
+  captions: { shown: boolean; show: (shown: boolean) => void } | null;
   /** The microphone is opened for music. */
   music: boolean;
   processing: Processing;
@@ -26,7 +28,7 @@ type ToolbarProps = {
 };
 
 export function Toolbar(props: ToolbarProps) {
-  const { signals, view, setView, panel, setPanel, hasChat, music, processing, notify, leave } = props;
+  const { signals, view, setView, panel, setPanel, hasChat, captions, music, processing, notify, leave } = props;
   const { room } = useRoom();
   const own = useTracks().filter(({ isLocal }) => isLocal);
   const [reactionsOpen, setReactionsOpen] = useState(false);
@@ -85,6 +87,9 @@ export function Toolbar(props: ToolbarProps) {
         on={view === "speaker"}
         onClick={() => setView(view === "speaker" ? "grid" : "speaker")}
       />
+      {captions && (
+        <Button icon="captions" label="Captions" on={captions.shown} onClick={() => captions.show(!captions.shown)} />
+      )}
       {hasChat && (
         <Button
           icon="chat"

@@ -1,3 +1,4 @@
+import type { Caption } from "../../../src/protocol/data/captions.ts";
 import type { DataMessage } from "../../../src/protocol/data/room-data.ts";
 import type { EncryptionOptions } from "../../../src/protocol/encryption/key-provider.ts";
 import type { CallVerdict, Knock, Permissions, Quality, RoomState } from "../../../src/protocol/room-records.ts";
@@ -94,6 +95,8 @@ export type RoomEvents = {
   /** Your backend has changed the local participant's permissions. */
   permissionsChanged: [permissions: Permissions];
   dataReceived: [message: DataMessage];
+  /** Speech as text, from an agent or another participant; a caption replaces the earlier one with the same id. */
+  caption: [caption: Caption];
   /**
    * Data messages of the local participant were dropped; emitted at most once a second. With `slow_reader`, the participant
    * `identity` has read so little that it did not get them, or was left out of a stream. It is told too, with its own identity.

@@ -1,3 +1,4 @@
+import type { CaptionOptions } from "../../../src/protocol/data/captions.ts";
 import type { StreamHandler } from "../../../src/protocol/data/data-streams.ts";
 import { Emitter } from "../../../src/protocol/data/emitter.ts";
 import type { RequestHandler, RequestOptions } from "../../../src/protocol/data/requests.ts";
@@ -138,6 +139,11 @@ export class Room extends Emitter<RoomEvents> {
       sendBySocket: (frame) => this.#connection.request("data.send", frame),
       onMessage: (message) => this.emit("dataReceived", message),
       onLeftOut: (identity, topic) => this.emit("dataDropped", { messages: 1, reason: "slow_reader", identity, topic }),
+      publisherOf: (trackId) =>
+        this.#localTrack(trackId)
+          ? this.localParticipant.identity
+          : this.#roster.tracks().find(({ id }) => id === trackId)?.participant.identity,
+      onCaption: (caption) => this.emit("caption", caption),
       fail: (code, message) => new StoaError(code, DATA_FAILURES[code], message),
     });
     this.on("participantLeft", ({ identity }) => this.#data.participantLeft(identity));
@@ -225,6 +231,11 @@ export class Room extends Emitter<RoomEvents> {
   /** Begins a stream of bytes. */
   streamBytes(options: StreamOptions = {}): StreamWriter {
     return this.#data.streams.write("bytes", options);
+  }
+
+  /** Sends speech as text; resolves with the segment's id, with which a later call replaces the text. */
+  sendCaption(text: string, options: CaptionOptions = {}): Promise<string> {
+    return this.#data.sendCaption(text, options);
   }
 
   /** Handles the streams and files of a topic, one handler for each; returns a function that removes it. */
