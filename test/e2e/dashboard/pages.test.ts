@@ -21,38 +21,46 @@ afterAll(async () => {
   await stage?.close();
 });
 
+/** The pages of a project that an empty project has too, among them every page that the navigation links to. */
+const PROJECT_PAGES = [
+  "",
+  "start",
+  "rooms",
+  "live-streams",
+  "chat",
+  "chat/connections",
+  "chat/reports",
+  "chat/words",
+  "recordings",
+  "calls",
+  "connections",
+  "errors",
+  "diagnostics",
+  "usage",
+  "api-keys",
+  "webhooks",
+  "members",
+  "people",
+  "audit-log",
+  "settings",
+];
+const nameOf = (path: string) => path.replace("/", "-") || "overview";
+
 const PAGES: [name: string, path: () => string][] = [
   ["projects", () => "/"],
   ["account", () => "/account"],
   ["servers", () => "/servers"],
   ["cluster-of-one", () => "/cluster"],
-  ["overview", () => ""],
-  ["start", () => "start"],
-  ["rooms", () => "rooms"],
+  ...PROJECT_PAGES.map((path): [string, () => string] => [nameOf(path), () => path]),
   ["room", () => `rooms/${seeded.roomId}`],
-  ["live-streams", () => "live-streams"],
   ["live-stream", () => `live-streams/${seeded.streamId}`],
-  ["chat", () => "chat"],
-  ["chat-connections", () => "chat/connections"],
-  ["chat-reports", () => "chat/reports"],
-  ["chat-words", () => "chat/words"],
   ["conversation", () => `chat/conversations/${seeded.conversationId}`],
-  ["calls", () => "calls"],
   ["one-call", () => `calls/${scenery.callId}`],
-  ["connections", () => "connections"],
   ["connection", () => `connections/${scenery.connectionId}`],
   ["connection-live", () => `connections/${seeded.connectionId}`],
-  ["errors", () => "errors"],
-  ["diagnostics", () => "diagnostics"],
-  ["usage", () => "usage"],
-  ["api-keys", () => "api-keys"],
-  ["webhooks", () => "webhooks"],
   ["webhook", () => `webhooks/${seeded.webhookId}`],
   ["delivery", () => `webhooks/${seeded.webhookId}/deliveries/${seeded.deliveryId}`],
-  ["members", () => "members"],
-  ["people", () => "people?userId=grace"],
-  ["audit-log", () => "audit-log"],
-  ["settings", () => "settings"],
+  ["person", () => "people?userId=grace"],
 ];
 
 describe("[8] every page", () => {
@@ -107,31 +115,17 @@ describe("[8] every page", () => {
   test("an empty project says what to do next", async () => {
     const { runtime, services } = stage.server;
     const { id } = await runtime.write((unit) => services.projects.create(unit, owner.userId, { name: "Fresh" }));
-    for (const name of [
-      "",
-      "rooms",
-      "live-streams",
-      "chat",
-      "chat/connections",
-      "chat/reports",
-      "chat/words",
-      "calls",
-      "recordings",
-      "connections",
-      "errors",
-      "diagnostics",
-      "usage",
-      "start",
-      "webhooks",
-      "api-keys",
-      "members",
-      "people",
-      "audit-log",
-      "settings",
-    ]) {
-      await owner.open(`/projects/${id}/${name}`);
-      await examine(owner.page, `empty-${name.replace("/", "-") || "overview"}`, "brief");
+    for (const path of PROJECT_PAGES) {
+      await owner.open(`/projects/${id}/${path}`);
+      await examine(owner.page, `empty-${nameOf(path)}`, "brief");
     }
+    const links = await owner.page.locator("#nav a").evaluateAll((all) => all.map((link) => link.getAttribute("href")));
+    const pages = links.flatMap((href) => href?.match(/^\/projects\/[^/]+\/?(.*)/)?.[1] ?? []);
+    expect(pages).toContain("rooms");
+    expect(
+      pages.filter((page) => !PROJECT_PAGES.includes(page)),
+      "add these to PROJECT_PAGES",
+    ).toEqual([]);
     await owner.open(`/projects/${id}`);
     await owner.page.getByText("Nothing here yet. All you need").waitFor();
     await loaded(owner.page);
