@@ -2,7 +2,6 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { SignJWT } from "jose";
-import { media } from "../features/recordings/ffmpeg.ts";
 import { startReceiver } from "../features/webhooks/receiver.ts";
 import { until } from "../nodes/remote/until.ts";
 import { makeCertificate } from "../ops/certificate.ts";
@@ -48,7 +47,9 @@ async function openStage() {
   const edgePort = freePort();
   const tls = ["--tls-cert", certificate.cert, "--tls-key", certificate.key, "--edge-port", String(edgePort)];
   const address = ["--public-url", `https://localhost:${edgePort}`];
-  await host.start(...tls, ...address, "--livekit-clients", "on", "--webhook-allow-private", "true");
+  // All chat users come from one address.
+  const limits = ["--chat-connection-rate-limit", "100000"];
+  await host.start(...tls, ...address, ...limits, "--livekit-clients", "on", "--webhook-allow-private", "true");
   await host.server.call("POST", "/v1/webhooks", { url: webhooks.url });
   const { apiKey, apiSecret } = await host.livekitKey();
   const callers = startHelper<Callers>(here("callers.ts"));
@@ -161,11 +162,9 @@ async function stopRecording(id: string): Promise<string[]> {
     const { url } = (await call("GET", `/v1/recordings/${id}/files/${file.id}/download-url`)).body;
     const path = join(host.work, `${file.id}.webm`);
     await Bun.write(path, await fetch(url, { tls: { rejectUnauthorized: false } }));
-    try {
-      media("ffprobe", "-show_packets", "-of", "json", path);
-    } catch (error) {
-      problems.push(String(error));
-    }
+    const probe = Bun.spawn(["ffprobe", "-v", "error", "-show_packets", path], { stdout: "ignore", stderr: "pipe" });
+    const complaints = (await new Response(probe.stderr).text()).trim();
+    if ((await probe.exited) !== 0 || complaints !== "") problems.push(`recording: ffprobe: ${complaints}`);
     rmSync(path);
   }
   return problems;
@@ -253,10 +252,10 @@ async function round(index: number, stage: Stage): Promise<string[]> {
   if (delivered.lost + delivered.duplicated > 0)
     problems.push(`${delivered.lost} messages lost, ${delivered.duplicated} duplicated`);
   noting("webhooks", await callsGoOn(webhooks, expected));
-  step = "ending the recordings";
-  for (const id of recordings) noting("recordings", await stopRecording(id));
   step = "ending the stream";
   noting("streams", await endStream(host, onAir, players));
+  step = "ending the recordings";
+  for (const id of recordings) noting("recordings", await stopRecording(id));
   step = "leaving";
   noting("others", await callers.leave());
   noting("webhooks", await callsAreOver(webhooks, expected));
