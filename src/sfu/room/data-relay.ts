@@ -10,7 +10,7 @@ import {
 import { TokenBucket } from "../transport/token-bucket.ts";
 import type { DataChannel } from "../werift/werift-hooks.ts";
 import { type DataDialect, DataMessage } from "./data-message.ts";
-import { numbered, readDataPacket, type Sender } from "./livekit-data-packet.ts";
+import { numbered, readDataPacket, type Sender, StreamsForOthers } from "./livekit-data-packet.ts";
 import { type DataSender, lastAcknowledged, ReliableQueue } from "./reliable-queue.ts";
 
 export type DataKind = keyof typeof DATA_CHANNELS;
@@ -97,6 +97,7 @@ export class DataRelay implements DataSender {
   #heldBytes = 0;
   #unacknowledged = { messages: 0, bytes: 0 };
   readonly #reliable = new ReliableQueue();
+  readonly #streamsForOthers = new StreamsForOthers();
   /** The senders that were told that this client is behind. */
   readonly #slowed = new Set<DataSender>();
   /** Is true after the loss of a reliable channel. */
@@ -256,6 +257,7 @@ export class DataRelay implements DataSender {
       this.lastSequence = packet.sequence;
       this.#isAcknowledged = false;
     }
+    if (this.#owner.isAgent) this.#streamsForOthers.nameSender(packet);
     return DataMessage.ofPacket(this.#owner.self, packet, data.length, this.#owner.isAgent);
   }
 

@@ -36,8 +36,11 @@ const STREAM_HEADER = 13;
 const HEADER_OF_TEXT = 9;
 const TEXT_GENERATED = 5;
 
-/** Header, chunk and trailer of a stream. */
-const STREAM_PARTS: ReadonlySet<number> = new Set([13, 14, 15]);
+const STREAM_CHUNK = 14;
+const STREAM_TRAILER = 15;
+const STREAM_ID = 1;
+
+const STREAM_PARTS: ReadonlySet<number> = new Set([STREAM_HEADER, STREAM_CHUNK, STREAM_TRAILER]);
 
 /** Field numbers of the `UserPacket` in it. */
 const USER_SENDER_SID = 1;
@@ -132,6 +135,32 @@ function readUser(data: Buffer, packet: Pick<DataPacket, "destinations" | "desti
   return isReadable ? user : null;
 }
 
+/** An agent that sends more streams for others at the same time sends the rest in its own name. */
+const MAX_STREAMS_FOR_OTHERS = 250;
+
+/** The streams that an agent sends for others: all parts of one have the sender that its header names. */
+export class StreamsForOthers {
+  readonly #senders = new Map<string, string>();
+
+  nameSender(packet: DataPacket): void {
+    const { content } = packet;
+    if (isUser(content) || !isStreamPart(content)) return;
+    let id = "";
+    eachField(content.body, (field, wire, value) => {
+      if (field === STREAM_ID && wire === BYTES) id = value.toString();
+      return true;
+    });
+    if (content.field === STREAM_HEADER) {
+      if (packet.namedSender === "") return;
+      if (this.#senders.size >= MAX_STREAMS_FOR_OTHERS) packet.namedSender = "";
+      else this.#senders.set(id, packet.namedSender);
+      return;
+    }
+    packet.namedSender = this.#senders.get(id) ?? "";
+    if (content.field === STREAM_TRAILER) this.#senders.delete(id);
+  }
+}
+
 /** The text that an agent sends for another participant, such as what that has said; null for all other packets. */
 export function textForAnother(packet: DataPacket, own: string): { content: DataPacket["content"]; by: string } | null {
   const { content, namedSender } = packet;
@@ -140,9 +169,10 @@ export function textForAnother(packet: DataPacket, own: string): { content: Data
   return body && { content: { field: content.field, body }, by: namedSender };
 }
 
-/** A chat message or the header of a text stream, marked as generated; null for other contents. */
+/** A chat message or the header of a text stream, marked as generated, or another part of a stream; null for other contents. */
 function asGenerated({ field, body }: { field: number; body: Buffer }): Buffer | null {
   if (field === CHAT_MESSAGE) return Buffer.concat([body, writeNumber(CHAT_GENERATED, 1)]);
+  if (field === STREAM_CHUNK || field === STREAM_TRAILER) return body;
   if (field !== STREAM_HEADER) return null;
   let text: { from: number; start: number; end: number } | null = null;
   let from = 0;

@@ -101,3 +101,17 @@ test("a segment is final at once if its sender says so at the end of the stream"
   const shown = (await captions(ann, 1)).map(({ id, text, final }) => [id, text, final]);
   expect(shown).toEqual([["s2", "Yes.", true]]);
 });
+
+test("what an agent transcribes in the name of a participant has that participant as the sender of all its parts", async () => {
+  const agent = room.join("agent", { agent: true });
+  await Bun.sleep(1);
+  const [reliable] = agent.link.wires;
+  const header = { streamId: "y", topic: "lk.transcription", text: {}, attributes: { "lk.segment_id": "s3" } };
+  reliable?.send(encodePacket({ header, from: "ben" }));
+  // Only the header has to name the participant.
+  for (const [index, word] of ["Good ", "night"].entries())
+    reliable?.send(encodePacket({ chunk: { streamId: "y", index, content: new TextEncoder().encode(word) } }));
+  reliable?.send(encodePacket({ trailer: { streamId: "y" } }));
+  const shown = (await captions(ann, 3)).map(({ identity, from, text, final }) => [identity, from, text, final]);
+  expect(shown.at(-1)).toEqual(["ben", "ben", "Good night", true]);
+});

@@ -67,8 +67,8 @@ export class DataRoom {
     this.#timer = setInterval(() => this.carry(), 1);
   }
 
-  join(identity: string) {
-    this.room.add({ roomId: "room", participantId: identity, identity, permissions: ALL });
+  join(identity: string, { agent = false } = {}) {
+    this.room.add({ roomId: "room", participantId: identity, identity, permissions: ALL, agent });
     const client = { wires: [] as Wire[], isSlow: false };
     this.#clients.set(identity, client);
     const messages: DataMessage[] = [];
