@@ -135,6 +135,7 @@ export function createApp(deps: AppDeps) {
     ? (request: Request) => forwardedClientAddress(request, (token) => cluster.authentication.isLinked(token))
     : handedOverClient;
   const socketAddress = createSocketAddress({ listening, clients, forwardedClient });
+  const metricsAccess = { token: config.METRICS_TOKEN, publicUrl: config.PUBLIC_URL };
   const clientIp = createClientIp(config.TRUSTED_PROXIES, socketAddress);
   const isTls = (request: Request) => clients?.clientOf(request, listening.server) !== undefined;
   const envelope = createEnvelope({
@@ -174,9 +175,7 @@ export function createApp(deps: AppDeps) {
 
   const app = listening
     .use(envelope.plugin)
-    .use(
-      healthRoutes({ readiness, metrics, metricsToken: config.METRICS_TOKEN, infoOf, cluster: cluster?.state ?? null }),
-    )
+    .use(healthRoutes({ readiness, metrics, metricsAccess, infoOf, cluster: cluster?.state ?? null }))
     .use(clusterRoutes(cluster, runtime, services, async (request): Promise<Response> => app.handle(request)))
     .use(
       arrivalRoutes({

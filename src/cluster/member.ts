@@ -135,7 +135,7 @@ export async function startMember(config: Config, options: MemberOptions, start:
       abstain: () => abstention.promise(),
       snapshot: () => serveSnapshot(path, stopping.signal),
       metrics: () => metrics.registry.metrics(),
-      metricsToken: config.METRICS_TOKEN,
+      metricsAccess: { token: config.METRICS_TOKEN, publicUrl: config.PUBLIC_URL },
     });
   let standby: ReturnType<typeof listenAsStandby> | null;
   try {

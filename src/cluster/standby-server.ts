@@ -1,5 +1,5 @@
 import type { Server } from "bun";
-import { sameSecret } from "../kernel/crypto/secrets.ts";
+import { type MetricsAccess, mayReadMetrics } from "../kernel/http/metrics-access.ts";
 import { UNKNOWN_ADDRESS } from "../kernel/net/addresses.ts";
 import { VERSION } from "../kernel/version.ts";
 import { ApiError } from "../protocol/errors.ts";
@@ -18,11 +18,10 @@ type StandbyDeps = {
   abstain: () => boolean;
   snapshot: () => Promise<Response>;
   metrics: () => Promise<string>;
-  metricsToken: string | undefined;
+  metricsAccess: MetricsAccess;
 };
 
 const RETRY_AFTER_SECONDS = 1;
-const LOOPBACK = new Set(["127.0.0.1", "::1", "::ffff:127.0.0.1"]);
 
 /** Serves health, metrics and the members' requests; every other request is answered with SVC_STANDBY. */
 export function serveStandby(deps: StandbyDeps): Server<undefined> {
@@ -39,7 +38,7 @@ export function serveStandby(deps: StandbyDeps): Server<undefined> {
       if (pathname === "/readyz") return readiness(state(), reasons());
       if (pathname === "/metrics") {
         const ip = server.requestIP(request)?.address ?? UNKNOWN_ADDRESS;
-        return mayReadMetrics(request, ip, deps.metricsToken)
+        return mayReadMetrics(request, ip, deps.metricsAccess)
           ? new Response(await deps.metrics())
           : standbyResponse(pathname);
       }
@@ -51,16 +50,6 @@ export function serveStandby(deps: StandbyDeps): Server<undefined> {
       return standbyResponse(pathname);
     },
   });
-}
-
-/**
- * Without a configured token only this machine may read metrics, and clients of a reverse proxy are not on this
- * machine.
- */
-export function mayReadMetrics(request: Request, ip: string, token: string | undefined): boolean {
-  if (token === undefined) return LOOPBACK.has(ip) && !request.headers.has("x-forwarded-for");
-  const given = /^Bearer (.+)$/i.exec(request.headers.get("authorization") ?? "")?.[1] ?? "";
-  return sameSecret(given, token);
 }
 
 function readiness(state: ClusterState, reasons: Record<string, string>): Response {

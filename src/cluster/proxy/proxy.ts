@@ -2,6 +2,7 @@ import type { Config } from "../../kernel/config/index.ts";
 import { createKeyring } from "../../kernel/crypto/secrets.ts";
 import { LogSeal } from "../../kernel/db/log-seal.ts";
 import { postgresLog } from "../../kernel/db/postgres-log.ts";
+import { mayReadMetrics } from "../../kernel/http/metrics-access.ts";
 import { createLog } from "../../kernel/log.ts";
 import { createMetrics } from "../../kernel/metrics.ts";
 import { UNKNOWN_ADDRESS } from "../../kernel/net/addresses.ts";
@@ -13,7 +14,7 @@ import { memberUrl } from "../cluster.ts";
 import { requireSameSecret } from "../joining.ts";
 import { MemberAuthentication } from "../member-authentication.ts";
 import { countRefusals, measureRefusals, type Refusals } from "../refusals.ts";
-import { mayReadMetrics, standbyResponse } from "../standby-server.ts";
+import { standbyResponse } from "../standby-server.ts";
 import { forward, LEADER_WAIT_MS } from "./forwarded-requests.ts";
 import { LeaderLink } from "./leader-link.ts";
 import { type ProxySocket, ProxySockets } from "./proxy-sockets.ts";
@@ -84,6 +85,7 @@ export async function startProxy(config: Config): Promise<RunningProxy> {
     return Response.json({ status, role: "edge", leader, reasons }, { status: isReady ? 200 : 503 });
   };
 
+  const metricsAccess = { token: config.METRICS_TOKEN, publicUrl: config.PUBLIC_URL };
   const server = Bun.serve<ProxySocket>({
     hostname: config.HOST,
     port: config.PORT,
@@ -97,7 +99,7 @@ export async function startProxy(config: Config): Promise<RunningProxy> {
       if (pathname === "/healthz") return Response.json({ status: "ok", version: VERSION });
       if (pathname === "/readyz") return readiness();
       if (pathname === "/metrics") {
-        const may = mayReadMetrics(request, address, config.METRICS_TOKEN);
+        const may = mayReadMetrics(request, address, metricsAccess);
         return may ? new Response(await metrics.registry.metrics()) : standbyResponse(pathname);
       }
       if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") {

@@ -1,10 +1,10 @@
 import { Elysia, type Static, t } from "elysia";
 import { ApiError } from "../../protocol/errors.ts";
-import { sameSecret } from "../crypto/secrets.ts";
 import type { Metrics } from "../metrics.ts";
 import { VERSION } from "../version.ts";
 import { METRICS_PATH } from "./envelope.ts";
 import { ServerReadiness } from "./health.schema.ts";
+import { type MetricsAccess, mayReadMetrics } from "./metrics-access.ts";
 import { documented } from "./reference/docs.ts";
 import type { RequestInfo } from "./request-info.ts";
 
@@ -31,25 +31,15 @@ export function createReadiness(): Readiness {
   };
 }
 
-const LOOPBACK = new Set(["127.0.0.1", "::1"]);
-
-/**
- * A reverse proxy on this machine forwards requests of others, so every IP address in its header must be local as well.
- */
-function isLocal(ip: string, request: Request): boolean {
-  const forwarded = request.headers.get("x-forwarded-for")?.split(",") ?? [];
-  return [ip, ...forwarded.map((hop) => hop.trim())].every((address) => LOOPBACK.has(address));
-}
-
 export function healthRoutes(deps: {
   readiness: Readiness;
   metrics: Metrics;
-  metricsToken: string | undefined;
+  metricsAccess: MetricsAccess;
   infoOf: (request: Request) => RequestInfo;
   /** Null for a server without a cluster. */
   cluster: (() => Pick<Static<typeof ServerReadiness>, "role" | "leader" | "position" | "lag">) | null;
 }) {
-  const { readiness, metrics, metricsToken, infoOf, cluster } = deps;
+  const { readiness, metrics, metricsAccess, infoOf, cluster } = deps;
   return new Elysia({ tags: ["health"] })
     .get("/healthz", () => ({ status: "ok", version: VERSION }), {
       ...documented("The process responds"),
@@ -70,12 +60,10 @@ export function healthRoutes(deps: {
     )
     .get(
       METRICS_PATH,
-      async ({ request, headers, set }) => {
-        const given = /^Bearer (.+)$/i.exec(headers.authorization ?? "")?.[1] ?? "";
-        const info = infoOf(request);
-        const isHere = info.ownHost && isLocal(info.ip, request);
-        const may = metricsToken === undefined ? isHere : sameSecret(given, metricsToken);
-        if (!may) throw new ApiError(metricsToken === undefined ? "SVC_PERMISSION_DENIED" : "SVC_AUTH_ERROR");
+      async ({ request, set }) => {
+        if (!mayReadMetrics(request, infoOf(request).ip, metricsAccess)) {
+          throw new ApiError(metricsAccess.token === undefined ? "SVC_PERMISSION_DENIED" : "SVC_AUTH_ERROR");
+        }
         set.headers["content-type"] = metrics.registry.contentType;
         return metrics.registry.metrics();
       },
