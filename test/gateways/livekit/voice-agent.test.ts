@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
+import { joinRoom } from "../../e2e/sdk/page-api.ts";
 import { hears, joinLivekit } from "./harness/livekit-page.ts";
 import { livekitPackages } from "./harness/packages.ts";
 import { openStage, type Stage, WAIT_MS } from "./harness/stage.ts";
@@ -9,6 +10,7 @@ declare global {
   interface Window {
     /** What was transcribed, with the participant who is said to have said it. */
     transcribed: { identity: string; text: string }[];
+    captions: { identity: string; text: string; final: boolean }[];
     /** How loud the agent is now, from 0 to 1. */
     level(): number;
     speak(isSpeaking: boolean): void;
@@ -50,9 +52,9 @@ const isLoud = (page: Page, wanted: boolean) =>
   page.waitForFunction((wanted) => window.level() > 0.05 === wanted, wanted, { timeout: WAIT_MS, polling: 100 });
 
 test(
-  "a voice agent of agents-js is heard, falls silent when the user speaks, and both are transcribed",
+  "a voice agent of agents-js is heard, falls silent when the user speaks, and both are transcribed for both SDKs",
   async () => {
-    const page = await stage.page("livekit-client");
+    const [page, stoa] = [await stage.page("livekit-client"), await stage.page("stoa")];
     const token = await stage.token("voice", "ann");
     await joinLivekit(page, stage.wsUrl, token, { publish: false });
     await page.evaluate(async () => {
@@ -100,12 +102,33 @@ test(
     await hears(page, agent);
     await reads(page, agent, "Good day");
 
+    const room = await stage.stoa.rooms.get("voice");
+    const mint = { participantIdentity: "stan", permissions: { publishData: true } };
+    await joinRoom(stoa, await stage.stoa.rtcTokens.mint(room.id, mint));
+    await stoa.evaluate(() => {
+      window.captions = [];
+      window.room.on("caption", (caption) => window.captions.push(caption));
+    });
+
     await page.evaluate(() => window.speak(true));
     await isLoud(page, false);
     await page.evaluate(() => window.speak(false));
     await reads(page, "ann", "a tone from you");
     await isLoud(page, true);
     await reads(page, agent, "You said: a tone from you.");
+    const isCaption = (identity: string, text: string, final: boolean) =>
+      stoa.waitForFunction(
+        (wanted) =>
+          window.captions.some(
+            (one) => one.identity === wanted.identity && one.final === wanted.final && one.text.trim() === wanted.text,
+          ),
+        { identity, text, final },
+        { timeout: WAIT_MS },
+      );
+    await isCaption("ann", "a tone", false);
+    await isCaption("ann", "a tone from you", true);
+    await isCaption(agent, "You said: a tone from you.", true);
+    await stoa.context().close();
     // The greeting was cut short, so its last words were never said.
     const said = await page.evaluate(() => window.transcribed);
     expect(said.some(({ text }) => text.includes("long greeting"))).toBe(false);
