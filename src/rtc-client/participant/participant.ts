@@ -132,7 +132,7 @@ export class Participant extends Emitter<ParticipantEvents> {
       onLobby: this.#options.onLobby,
       signal: this.#options.signal,
       onPush: (push) => this.#joining === session && this.#receive(push),
-      onJoined: (ack) => this.#adopt(ack),
+      onJoined: (ack, isCurrent) => this.#adopt(ack, isCurrent),
       onLost: () => this.emit("reconnecting"),
       onClosed: (error) => this.#joining === session && this.#ended(error),
     });
@@ -301,14 +301,14 @@ export class Participant extends Emitter<ParticipantEvents> {
     return track;
   }
 
-  #adopt(ack: JoinAck): Promise<void> {
+  #adopt(ack: JoinAck, isCurrent: boolean): Promise<void> {
     this.identity = ack.participant.identity;
     this.room = ack.room;
     const resumed = ack.mode === "resumed" && ack.sessionId === this.#sessionId;
     const first = this.#sessionId === "";
     this.#sessionId = ack.sessionId;
     this.#cipher?.keys.joined(this.identity);
-    this.#roster.adopt(ack.participants, this.identity, resumed);
+    this.#roster.adopt(ack.participants, this.identity, resumed && isCurrent);
     this.#data.permit(ack.permissions.publishData);
     if (!resumed) {
       this.#data.newSession();

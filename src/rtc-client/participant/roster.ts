@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Decryption } from "../../protocol/encryption/room-keys.ts";
 import type { Participant as ParticipantRecord, Track } from "../../protocol/room-records.ts";
 import type { Push } from "../../protocol/signaling.ts";
@@ -18,20 +19,27 @@ export class Roster {
     this.#decryptionOf = decryptionOf;
   }
 
-  /** Adopts the server's list after a join and emits the differences. A resumed session gets them as pushes. */
-  adopt(records: readonly ParticipantRecord[], self: string, resumed: boolean): void {
+  /** Adopts the server's list after a join and emits the differences. A list that is current gets them as pushes. */
+  adopt(records: readonly ParticipantRecord[], self: string, isCurrent: boolean): void {
     const first = this.#self === "";
     this.#self = self;
-    if (resumed) return;
+    if (isCurrent) return;
     const others = records.filter(({ identity }) => identity !== self);
     for (const known of [...this.participants.values()]) {
       if (!others.some(({ identity }) => identity === known.identity)) this.#remove(known.identity, "left");
     }
     for (const record of others) {
-      const known = this.participants.has(record.identity);
+      const known = this.participants.get(record.identity);
       const participant = this.#participant(record);
-      this.participants.set(record.identity, participant);
-      if (!first && !known) this.#emit("participantJoined", participant);
+      this.participants.set(record.identity, known ? { ...participant, tracks: known.tracks } : participant);
+      if (!known) {
+        if (!first) this.#emit("participantJoined", participant);
+        continue;
+      }
+      this.#change(record.identity, () => participant.tracks);
+      if (!isDeepStrictEqual({ ...known, tracks: [] }, { ...participant, tracks: [] })) {
+        this.#emit("participantUpdated", participant);
+      }
     }
   }
 

@@ -19,8 +19,11 @@ type SessionDeps = {
   onLobby: (() => void) | undefined;
   signal: AbortSignal | undefined;
   onPush: (push: Push) => void;
-  /** Called after the first join, and after every reconnection. */
-  onJoined: (ack: JoinAck) => Promise<void>;
+  /**
+   * Called after the first join, and after every reconnection. `isCurrent` tells whether the participants are those that the
+   * client knows, and the pushes that it missed follow. A server that has restarted does not have these pushes any more.
+   */
+  onJoined: (ack: JoinAck, isCurrent: boolean) => Promise<void>;
   onLost: () => void;
   onClosed: (error: Error | null) => void;
 };
@@ -44,7 +47,7 @@ export class Session {
       deps.signal?.throwIfAborted();
       const ack = await session.#client.join();
       deps.signal?.removeEventListener("abort", giveUp);
-      await deps.onJoined(ack);
+      await deps.onJoined(ack, false);
     } catch (error) {
       session.#left = true;
       session.#client.close();
@@ -111,7 +114,9 @@ export class Session {
       try {
         const ack = await client.join(resume);
         this.#client = client;
-        await this.#deps.onJoined(ack);
+        const isCurrent = ack.mode === "resumed" && ack.seq === resume?.lastSeq;
+        resume = client.resumption;
+        await this.#deps.onJoined(ack, isCurrent);
         return;
       } catch (error) {
         client.close();
