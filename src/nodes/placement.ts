@@ -114,6 +114,9 @@ export function createPlacements(
       try {
         await node.openRoom({ roomId });
         await links.share(roomId, others, site);
+        // Nodes may have reported the room meanwhile.
+        const found = [...room.sites.values()].filter((one) => !others.includes(one) && one.serverName !== serverName);
+        await links.share(roomId, found, site);
         return add(room, site);
       } catch (error) {
         if (!(error instanceof MediaError)) throw error;
@@ -219,8 +222,8 @@ export function createPlacements(
 
     /** Keeps the room on a node that reported it. Returns false if the room cannot be on this node as well. */
     adopt(room: PlacedRoom, site: Placed): boolean {
-      if (room.sites.has(site.serverName) || placing.has(room)) return false;
-      if (room.sites.size > 0 && !mayLink(room, site)) return false;
+      if (room.sites.has(site.serverName)) return false;
+      if ((room.sites.size > 0 || placing.has(room)) && !mayLink(room, site)) return false;
       add(room, site);
       return true;
     },

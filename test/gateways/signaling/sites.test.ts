@@ -38,7 +38,7 @@ async function apart() {
     const all = { ada, ben, cyd };
     return Object.entries(all).flatMap(([name, { of }]) => (of("bye").length > 0 ? [name] : []));
   };
-  return { roomId, eu, us, asia, ada, ben, cyd, linkOf, says, moved };
+  return { roomId, eu, us, asia, ada, ben, cyd, add, linkOf, says, moved };
 }
 
 test("no code assumes that a room is on one media node", async () => {
@@ -197,4 +197,50 @@ test("participants whom a node reports after a restart are removed from it if th
   expect(present?.get("dan")?.id).toBe(danId ?? "");
   expect(present?.get("eve")?.id).toBe(String(again.ack.sessionId));
   expect(ada.of("bye")).toEqual([]);
+});
+
+test("a node that reports its calls while another one is being added to the room keeps them", async () => {
+  const { roomId, us, add, linkOf } = await apart();
+  const { registry, membership } = server.services.signaling.core;
+  const records = new Map<string, string | undefined>();
+  const { addParticipant } = us.node;
+  Object.assign(us.node, {
+    addParticipant: async (request: Parameters<typeof addParticipant>[0]) => {
+      records.set(request.participantId, request.record);
+      await addParticipant(request);
+    },
+  });
+  const dan = await server.joined(roomId, "dan", { mint: { region: "us" } });
+  const found = await us.node.room({ roomId });
+  const participants = (found?.participants ?? []).flatMap((one) => {
+    const record = records.get(one.participantId);
+    return record === undefined ? [] : [{ ...one, record }];
+  });
+  // The state after a restart: the server has not heard of the node yet.
+  for (const session of registry.sessions())
+    if (session.site.serverName === "us") membership.leave(session, "left", { keepMedia: true });
+  registry.room(roomId)?.sites.delete("us");
+  us.node.calls.length = 0;
+
+  const africa = await add("africa", "africa");
+  const opening = Promise.withResolvers<void>();
+  const isOpening = Promise.withResolvers<void>();
+  const { openRoom } = africa.node;
+  Object.assign(africa.node, {
+    openRoom: async (request: Parameters<typeof openRoom>[0]) => {
+      isOpening.resolve();
+      await opening.promise;
+      return openRoom(request);
+    },
+  });
+  const joining = server.joined(roomId, "fay", { mint: { region: "africa" } });
+  await isOpening.promise;
+  us.node.emit({ type: "roomsFound", rooms: [{ roomId, participants }], links: [] });
+  opening.resolve();
+  const fay = await joining;
+  expect(us.node.calls).not.toContain("closeRoom");
+  expect(registry.room(roomId)?.sessions.get("dan")?.id).toBe(String(dan.ack.sessionId));
+  expect(fay.ack.serverName).toBe("africa");
+  expect([...(registry.room(roomId)?.sites.keys() ?? [])].sort()).toEqual(["africa", "asia", "eu", "us"]);
+  expect(linkOf(africa, us)).not.toBe("");
 });
