@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import type { EgressInfo } from "@livekit/protocol";
 import { BOUNDED_FRAMES, findFfmpeg } from "../../../src/features/recordings/composition/ffmpeg.ts";
 import type { VideoFrame } from "../../../src/rtc-client/participant/participant.ts";
@@ -19,6 +19,11 @@ const CREDENTIALS = {
 };
 /** A size so small that a busy machine composes it in time. */
 const SMALL = { width: 320, height: 180, framerate: 10 };
+
+const HALVES = [
+  [0.25, 0.5],
+  [0.75, 0.5],
+] as const;
 
 // biome-ignore lint/suspicious/noExplicitAny: the classes of a stock package
 type Anything = any;
@@ -76,7 +81,7 @@ test("a room is composed into a file with the video and the sound of all, also o
   await stage.rooms.createRoom({ name: "four eyes" });
   const outputs = {
     file: file("calls/{room_name}"),
-    segments: new sdk.SegmentedFileOutput({ filenamePrefix: "lost", playlistName: "lost" }),
+    segments: new sdk.SegmentedFileOutput({ filenamePrefix: "lost", playlistName: "lost", segmentDuration: 1 }),
   };
   const { egressId, status } = await egress.startRoomCompositeEgress("four eyes", outputs, {
     layout: "grid",
@@ -94,8 +99,12 @@ test("a room is composed into a file with the video and the sound of all, also o
   await written(egressId);
   await Bun.sleep(3_000);
   const ben = await sender(stage, id, "ben", lime, 1_500);
-  await Bun.sleep(6_000);
-  process.kill(processWith("lost.m3u8"), "SIGKILL");
+  const { pid, argument: playlist } = processWith("lost.m3u8");
+  const shows = (colours: string[]) => coloursAt(lastSegment(playlist), 0, HALVES).join() === colours.join();
+  while (!shows(["red", "green"])) await Bun.sleep(250);
+  const shown = lastSegment(playlist);
+  while (lastSegment(playlist) === shown) await Bun.sleep(100);
+  process.kill(pid, "SIGKILL");
   await egress.stopEgress(egressId);
   const info = await ended(egressId);
   // The failed output does not end the others, and is reported.
@@ -105,7 +114,7 @@ test("a room is composed into a file with the video and the sound of all, also o
   expect([made?.filename, existsSync(made?.location ?? "")]).toEqual(["calls/four eyes.mp4", true]);
   const path = made?.location ?? "";
   const seconds = Number(made?.duration) / 1e9;
-  const shown = media(
+  const streams = media(
     "ffprobe",
     "-show_entries",
     "stream=codec_name,width,height,r_frame_rate",
@@ -113,15 +122,10 @@ test("a room is composed into a file with the video and the sound of all, also o
     "csv=p=0",
     path,
   );
-  expect(shown.split("\n").slice(0, 2)).toEqual(["h264,320,180,10/1", "aac,0/0"]);
+  expect(streams.split("\n").slice(0, 2)).toEqual(["h264,320,180,10/1", "aac,0/0"]);
   // Alone ann fills the frame; then both are side by side.
   const end = Math.floor(seconds) - 1;
-  expect(
-    coloursAt(path, end, [
-      [0.25, 0.5],
-      [0.75, 0.5],
-    ]),
-  ).toEqual(["red", "green"]);
+  expect(coloursAt(path, end, HALVES)).toEqual(["red", "green"]);
   expect(loudnessOf(path, end, 500)).toBeGreaterThan(0.05);
   expect(loudnessOf(path, end, 1_500)).toBeGreaterThan(0.05);
   expect(loudnessOf(path, end, 1_000)).toBeLessThan(0.02);
@@ -247,18 +251,27 @@ test("an egress that waits for its first track is aborted by its stop, and by th
   expect(existsSync(join(folder, "waiting.mp4"))).toBe(false);
 }, 60_000);
 
-/** The process with this text in its command line. */
-function processWith(text: string): number {
-  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
-  const found = pids.find((pid) => {
+/** The process with this text in its command line, and the argument that has it. */
+function processWith(text: string): { pid: number; argument: string } {
+  for (const name of readdirSync("/proc")) {
+    const pid = Number(name);
+    if (!(pid > 0) || pid === process.pid) continue;
     try {
-      return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(text);
+      const argument = readFileSync(`/proc/${name}/cmdline`, "utf8")
+        .split("\0")
+        .find((one) => one.includes(text));
+      if (argument !== undefined) return { pid, argument };
     } catch {
-      return false;
+      // The process has ended.
     }
-  });
-  if (found === undefined) throw new Error(`no process has ${text}`);
-  return Number(found);
+  }
+  throw new Error(`no process has ${text}`);
+}
+
+/** The newest segment that is complete. */
+function lastSegment(playlist: string): string {
+  const names = readFileSync(playlist, "utf8").match(/^[^#\n].*$/gm) ?? [];
+  return join(dirname(playlist), basename(names.at(-1) ?? ""));
 }
 
 test("a compositor completes its file when the server is gone, and what it wrote plays when its writer is killed", async () => {
@@ -294,7 +307,7 @@ test("a compositor completes its file when the server is gone, and what it wrote
     if (said.includes('"failed"')) break;
     if (said.split('"active"').length < 3) continue;
     while (Bun.file(killed).size < 2_000) await Bun.sleep(50);
-    process.kill(processWith(killed), "SIGKILL");
+    process.kill(processWith(killed).pid, "SIGKILL");
   }
   expect(media("ffprobe", "-show_entries", "stream=codec_name", "-of", "csv=p=0", killed)).toBe("h264\naac\n");
   child.stdin.end();

@@ -46,7 +46,7 @@ export async function sender(
 }
 
 /** The colours of a video at a time, at points given as shares of its width and height: red, green, blue. */
-export function coloursAt(path: string, seconds: number, points: readonly [number, number][]): string[] {
+export function coloursAt(path: string, seconds: number, points: readonly (readonly [number, number])[]): string[] {
   const size = 32;
   const scale = ["-vf", `scale=${size}:${size}`, "-frames:v", "1", "-f", "rawvideo", "-pix_fmt", "rgb24", "-"];
   const { stdout } = Bun.spawnSync(["ffmpeg", "-v", "error", "-ss", String(seconds), "-i", path, ...scale]);
