@@ -90,6 +90,7 @@ export class RtcPeer {
     send: async (data: Buffer) => void this.sendRaw(data),
     close: async () => {},
   };
+  readonly #unhandledRecords: Buffer[] = [];
   readonly #view = new RtpView();
   readonly #extensions = new RtpExtensions();
   readonly #twcc = new TwccRecorder();
@@ -198,9 +199,21 @@ export class RtcPeer {
   receive(data: Buffer): void {
     const first = data[0] ?? 255;
     if (first < 4) this.#receiveStun(data);
-    else if (first < 64) this.#dtlsTransport.onData(data);
+    else if (first < 64) this.#receiveRecord(data);
     else this.#receiveMedia(data);
   }
+
+  /**
+   * Bun reads a socket until it is empty, and runs nothing else meanwhile. The server answers at once to what is sent in response to
+   * data, so handling data in that time could keep the socket from ever being empty, and timers from running.
+   */
+  #receiveRecord(data: Buffer): void {
+    if (this.#unhandledRecords.push(data) === 1) setImmediate(this.#handleRecords);
+  }
+
+  readonly #handleRecords = (): void => {
+    for (const record of this.#unhandledRecords.splice(0)) this.#dtlsTransport.onData(record);
+  };
 
   #receiveStun(data: Buffer): void {
     const message = isStun(data) ? parseStun(data) : undefined;

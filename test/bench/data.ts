@@ -20,11 +20,14 @@ const TIMER = `
   process.on("SIGTERM", () => (console.log(longest), process.exit()));
 `;
 
+await using started = new AsyncDisposableStack();
 const server = await startServer();
+started.defer(() => server.close());
 const stoa = new Stoa(server);
 const mint = async (user: string) => (await stoa.mintJoin({ room: "data", user })).rtc;
 const { endpoint, token } = await mint("reader");
 const reader = await join(endpoint, token);
+started.defer(() => reader.close());
 const gaps: number[] = [];
 let lastAt = 0;
 const heard = Promise.withResolvers<void>();
@@ -40,6 +43,7 @@ const sender = Bun.spawn(
   [process.execPath, pathOf(import.meta.dir, "data/sender.ts"), seat.endpoint, seat.token, String(loss)],
   { stdout: "inherit", stderr: "inherit" },
 );
+started.defer(() => sender.kill());
 await heard.promise;
 
 /** Makes requests for this many seconds, and returns how long each answer took. */
@@ -72,6 +76,7 @@ const longestAlone = Math.max(...gaps);
 gaps.length = 0;
 const arrives = new Promise<StreamReader>((resolve) => reader.onStream("file", resolve));
 const timer = Bun.spawn([process.execPath, "-e", TIMER], { stdout: "pipe" });
+started.defer(() => timer.kill());
 const sentAt = performance.now();
 await reader.request("sender", "send");
 const hash = new Bun.CryptoHasher("sha256");
@@ -85,9 +90,7 @@ const beside = [...gaps];
 timer.kill();
 const longestTimer = Number(await new Response(timer.stdout).text());
 
-await reader.close();
-sender.kill();
-await server.close();
+await started.disposeAsync();
 report("data", [
   { what: "requests answered", value: answered, unit: "/s", goal: { atLeast: 1_000 } },
   { what: "processor time of each, of all three processes", value: cpuMs, unit: "ms" },
