@@ -86,6 +86,21 @@ describe.each(PATHS)("the one UDP socket of a worker, %s", (_name, path) => {
     expect(port.counters).toMatchObject({ packetsIn: 1, bytesIn: 5 });
   });
 
+  test("a response is sent only when everything that arrived was read, because peers respond to it at once", async () => {
+    const sentWhileReading: number[] = [];
+    const port = await bind({
+      onDatagram: (data, from, address) => {
+        port.send(data, from, address);
+        queueMicrotask(() => sentWhileReading.push(port.counters.packetsOut));
+      },
+    });
+    const peer = await client();
+    peer.socket.send("hello", port.port, "127.0.0.1");
+    await until(() => peer.got.length === 1);
+    expect(peer.got).toEqual(["hello"]);
+    expect(sentWhileReading).toEqual([0]);
+  });
+
   test("[17] the buffers of received packets are collected after every eight MiB", async () => {
     const read: WeakRef<Buffer>[] = [];
     const port = await bind({ onDatagram: (data) => void read.push(new WeakRef(data)) });
