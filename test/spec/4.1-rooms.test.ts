@@ -54,6 +54,12 @@ describe("[4.1] POST /v1/rooms", () => {
     expect(open.body).toMatchObject({ maxParticipants: null, metadata: null });
   });
 
+  test("a room can be created with a lobby and captions", async () => {
+    const { body } = await create("ward", { body: { name: "ward", lobby: true, captions: true } });
+    expect(body).toMatchObject({ lobby: true, captions: true, locked: false });
+    expect((await server.call("GET", "/v1/rooms/ward", { key })).body).toMatchObject({ lobby: true, captions: true });
+  });
+
   test("an encrypted room cannot be recorded, nor entered by WHIP or WHEP", async () => {
     const room = await create("sealed", { body: { name: "sealed", encrypted: true } });
     expect(room.body).toMatchObject({ encrypted: true, record: false });

@@ -43,6 +43,7 @@ export const CreateRoom = t.Object({
   record: t.Optional(t.Boolean({ description: "Record every call in it" })),
   encrypted: t.Optional(t.Boolean({ description: ENCRYPTED })),
   lobby: t.Optional(t.Boolean({ description: LOBBY })),
+  captions: t.Optional(t.Boolean({ description: CAPTIONS })),
   maxParticipants: t.Optional(nullable(wholeNumber({ min: 1, max: MAX_PARTICIPANTS, description: AT_ONCE }))),
   metadata: t.Optional(
     nullable(t.String({ maxLength: 65_536, description: "Your own text about the room, part of its record" })),
@@ -58,7 +59,7 @@ export const UpdateRoom = t.Object({
   maxParticipants: CreateRoom.properties.maxParticipants,
   lobby: CreateRoom.properties.lobby,
   locked: t.Optional(t.Boolean({ description: LOCKED })),
-  captions: t.Optional(t.Boolean({ description: CAPTIONS })),
+  captions: CreateRoom.properties.captions,
 });
 
 export const Knocks = t.Array(Knock);

@@ -101,7 +101,7 @@ export function roomService({ db, bus, ids, now }: Runtime) {
         encrypted: input.encrypted ?? false,
         lobby: input.lobby ?? false,
         locked: false,
-        captions: false,
+        captions: input.captions ?? false,
         maxParticipants: input.maxParticipants ?? null,
         metadata: input.metadata ?? null,
         emptyTimeout: input.emptyTimeoutSeconds ?? null,
