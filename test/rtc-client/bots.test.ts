@@ -14,9 +14,15 @@ const stage = participantStage();
 const { open, enter } = stage;
 
 test("the voice log writes into the chat which participant spoke and for how long", async () => {
-  open.push(await logVoices(stage.stoa, "meeting"));
+  const scribe = await logVoices(stage.stoa, "meeting");
+  open.push(scribe);
   const anna = await enter("meeting", "anna");
+  let isHeard = false;
+  scribe.once("audio", () => {
+    isHeard = true;
+  });
   function* sentence() {
+    while (!isHeard) yield new Int16Array(960);
     yield* tone({ hz: 300, seconds: 1 });
     for (let frame = 0; frame < 100; frame++) yield new Int16Array(960);
   }
