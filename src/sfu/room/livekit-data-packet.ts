@@ -135,7 +135,7 @@ function readUser(data: Buffer, packet: Pick<DataPacket, "destinations" | "desti
   return isReadable ? user : null;
 }
 
-/** An agent that sends more streams for others at the same time sends the rest in its own name. */
+/** With more at the same time, the rest of the oldest one is sent in the agent's own name: it may never have been ended. */
 const MAX_STREAMS_FOR_OTHERS = 250;
 
 /** The streams that an agent sends for others: all parts of one have the sender that its header names. */
@@ -151,9 +151,11 @@ export class StreamsForOthers {
       return true;
     });
     if (content.field === STREAM_HEADER) {
+      this.#senders.delete(id);
       if (packet.namedSender === "") return;
-      if (this.#senders.size >= MAX_STREAMS_FOR_OTHERS) packet.namedSender = "";
-      else this.#senders.set(id, packet.namedSender);
+      const [oldest] = this.#senders.keys();
+      if (oldest !== undefined && this.#senders.size >= MAX_STREAMS_FOR_OTHERS) this.#senders.delete(oldest);
+      this.#senders.set(id, packet.namedSender);
       return;
     }
     packet.namedSender = this.#senders.get(id) ?? "";
