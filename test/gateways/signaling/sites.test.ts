@@ -160,16 +160,22 @@ test("no new participant is placed on a node that is not connected", async () =>
   expect(dan.ack.serverName).toBe("eu");
 });
 
-test("participants whom a node reports after a restart are removed from it if they are unknown or have joined elsewhere", async () => {
-  const { roomId, us, ada } = await apart();
+/** The records of the participants that are added to the node from now on, with which it reports them after a restart. */
+function recordsGivenTo(node: FakeMediaNode): Map<string, string | undefined> {
   const records = new Map<string, string | undefined>();
-  const { addParticipant } = us.node;
-  Object.assign(us.node, {
+  const { addParticipant } = node;
+  Object.assign(node, {
     addParticipant: async (request: Parameters<typeof addParticipant>[0]) => {
       records.set(request.participantId, request.record);
       await addParticipant(request);
     },
   });
+  return records;
+}
+
+test("participants whom a node reports after a restart are removed from it if they are unknown or have joined elsewhere", async () => {
+  const { roomId, us, ada } = await apart();
+  const records = recordsGivenTo(us.node);
   const dan = await server.joined(roomId, "dan", { mint: { region: "us" } });
   const eve = await server.joined(roomId, "eve", { mint: { region: "us" } });
   const found = await us.node.room({ roomId });
@@ -202,14 +208,7 @@ test("participants whom a node reports after a restart are removed from it if th
 test("a node that reports its calls while another one is being added to the room keeps them", async () => {
   const { roomId, us, add, linkOf } = await apart();
   const { registry, membership } = server.services.signaling.core;
-  const records = new Map<string, string | undefined>();
-  const { addParticipant } = us.node;
-  Object.assign(us.node, {
-    addParticipant: async (request: Parameters<typeof addParticipant>[0]) => {
-      records.set(request.participantId, request.record);
-      await addParticipant(request);
-    },
-  });
+  const records = recordsGivenTo(us.node);
   const dan = await server.joined(roomId, "dan", { mint: { region: "us" } });
   const found = await us.node.room({ roomId });
   const participants = (found?.participants ?? []).flatMap((one) => {
