@@ -13,6 +13,7 @@ import {
   keepRecordNumbersIncreasing,
   SRTP_PROFILE_NUMBERS,
 } from "../sfu/werift/werift-hooks.ts";
+import { CONTENT_TYPE } from "../sfu/wire/dtls/records.ts";
 import { parseRtcp, type RtcpPacket } from "../sfu/wire/rtcp/rtcp.ts";
 import { writeRemb } from "../sfu/wire/rtcp/rtcp-write.ts";
 import { MAX_TWCC_BYTES, TwccRecorder } from "../sfu/wire/rtcp/twcc.ts";
@@ -205,10 +206,13 @@ export class RtcPeer {
 
   /**
    * Bun reads a socket until it is empty, and runs nothing else meanwhile. The server answers at once to what is sent in response to
-   * data, so handling data in that time could keep the socket from ever being empty, and timers from running.
+   * data, so handling data in that time could keep the socket from ever being empty, and timers from running. The handshake is handled
+   * at once: media that arrives with its last record needs the keys.
    */
   #receiveRecord(data: Buffer): void {
-    if (this.#unhandledRecords.push(data) === 1) setImmediate(this.#handleRecords);
+    if (data[0] !== CONTENT_TYPE.applicationData && this.#unhandledRecords.length === 0)
+      this.#dtlsTransport.onData(data);
+    else if (this.#unhandledRecords.push(data) === 1) setImmediate(this.#handleRecords);
   }
 
   readonly #handleRecords = (): void => {
