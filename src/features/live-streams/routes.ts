@@ -1,8 +1,8 @@
 import type { Elysia } from "elysia";
 import type { Http } from "../../kernel/http/http.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
-import { admissionDashboardRoutes, admissionRoutes } from "./admission.routes.ts";
-import { liveStreamDashboardRoutes, liveStreamRoutes } from "./live-stream.routes.ts";
+import { admissionRoutes, leaveRoute } from "./admission.routes.ts";
+import { liveStreamRoutes } from "./live-stream.routes.ts";
 import type { LiveStreams } from "./live-streams.ts";
 
 export const liveStreamsRoutes =
@@ -10,5 +10,4 @@ export const liveStreamsRoutes =
     app
       .use(liveStreamRoutes(http, runtime, services))
       .use(admissionRoutes(http, runtime, services))
-      .use(liveStreamDashboardRoutes(http, runtime, services))
-      .use(admissionDashboardRoutes(http, runtime, services));
+      .use(leaveRoute(http, runtime, services));

@@ -1,11 +1,7 @@
 import { Elysia, t } from "elysia";
-import type { Author } from "../../kernel/author.ts";
-import { authorOf, authorOfKey } from "../../kernel/http/callers.ts";
-import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
-import type { RequestInfo } from "../../kernel/http/request-info.ts";
-import { EnvironmentQuery } from "../../kernel/http/schema.ts";
+import { sharedRoutes } from "../../kernel/http/shared-routes.ts";
 import type { User } from "../../kernel/personal-data.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
@@ -16,73 +12,76 @@ import { downloadResponse } from "../storage/download.ts";
 import { PersonErasure, PersonExport, PersonOverview } from "./privacy.schema.ts";
 import type { Privacy } from "./privacy.ts";
 
-type Context = { params: { userId: string }; info: RequestInfo; set: { status?: number | string } };
-
 /** LiveKit's identities may be any text, and are kept in one normal form: another form would find nothing to erase. */
-function userOf({ projectId, environment }: Tenant, { params }: Context): User {
+function userOf({ projectId, environment }: Tenant, params: { userId: string }): User {
   const userId = foreignName(params.userId);
   if (userId === null) throw invalid("userId", "is not an identity that a participant or a user can have");
   return { projectId, environment, userId };
 }
 
-/** The handlers that both kinds of caller share: with an API key, or signed in to the dashboard. */
-function handlers(privacy: Privacy) {
-  return {
-    overview: (tenant: Tenant, context: Context) => privacy.overview(userOf(tenant, context), context.info.publicUrl),
-    async erase(tenant: Tenant, author: Author, context: Context) {
-      context.set.status = 202;
-      return privacy.presentErasure(await privacy.erasures.request(userOf(tenant, context), author));
-    },
-    async export(tenant: Tenant, author: Author, context: Context) {
-      context.set.status = 202;
-      const row = await privacy.exports.request(userOf(tenant, context), author);
-      return privacy.presentExport(row, context.info.publicUrl);
-    },
-  };
-}
+const personRoutes = (http: Http, privacy: Privacy) =>
+  sharedRoutes(http, { prefix: "/people", tag: "people" }, (app, { route, pick, inEnvironment }) => {
+    const ofUser = { params: t.Object({ ...pick({}, { projectId: t.String() }), userId: Identity }), ...inEnvironment };
+    return app
+      .get("/:userId", ({ tenant, params, info }) => privacy.overview(userOf(tenant, params), info.publicUrl), {
+        ...route("people:read", "What is held about a user", ["SVC_VALIDATION_FAILED"], {
+          description: pick(
+            "Counts by kind, over chat, rooms, calls and streams of this environment. An unknown user has zeros.",
+            undefined,
+          ),
+        }),
+        ...ofUser,
+        response: { 200: PersonOverview },
+      })
+      .delete(
+        "/:userId",
+        async ({ tenant, params, author, set }) => {
+          set.status = 202;
+          return privacy.presentErasure(await privacy.erasures.request(userOf(tenant, params), author));
+        },
+        {
+          ...route("people:manage", "Erase a user", ["SVC_VALIDATION_FAILED"], {
+            description: pick(
+              "The user's messages become tombstones; everything else that is held about the user is removed, exports included, and its sockets are closed. An erasure that was answered is done even if the server is killed; GET says when.",
+              undefined,
+            ),
+          }),
+          ...ofUser,
+          response: { 202: PersonErasure },
+        },
+      )
+      .post(
+        "/:userId/exports",
+        async ({ tenant, params, author, info, set }) => {
+          set.status = 202;
+          const row = await privacy.exports.request(userOf(tenant, params), author);
+          return privacy.presentExport(row, info.publicUrl);
+        },
+        {
+          ...route(
+            "people:manage",
+            "Begin an export of everything held about a user",
+            ["SVC_VALIDATION_FAILED", "SVC_LIMIT_REACHED", "SVC_STORAGE_FULL"],
+            {
+              description: pick(
+                "One at a time for each user: a second request meanwhile returns the same export. The last three of a user are kept, for a week.",
+                undefined,
+              ),
+            },
+          ),
+          ...ofUser,
+          response: { 202: PersonExport },
+        },
+      );
+  });
 
-const OVERVIEW = "What is held about a user";
-const ERASE = "Erase a user";
-const EXPORT = "Begin an export of everything held about a user";
-
-const keyRoutes = ({ guards }: Http, privacy: Privacy) => {
-  const { overview, erase, export: exportUser } = handlers(privacy);
-  const ofUser = { params: t.Object({ userId: Identity }) };
-  return new Elysia({ prefix: "/v1/people", tags: ["people"] })
+const exportRoute = ({ guards }: Http, privacy: Privacy) =>
+  new Elysia({ prefix: "/v1/people", tags: ["people"] })
     .use(guards.apiKey)
-    .get("/:userId", (context) => overview(context.caller, context), {
-      ...documented(
-        OVERVIEW,
-        ["SVC_VALIDATION_FAILED"],
-        "Counts by kind, over chat, rooms, calls and streams of this environment. An unknown user has zeros.",
-      ),
-      ...ofUser,
-      response: { 200: PersonOverview },
-    })
-    .delete("/:userId", (context) => erase(context.caller, authorOfKey(context), context), {
-      ...documented(
-        ERASE,
-        ["SVC_VALIDATION_FAILED"],
-        "The user's messages become tombstones; everything else that is held about the user is removed, exports included, and its sockets are closed. An erasure that was answered is done even if the server is killed; GET says when.",
-      ),
-      ...ofUser,
-      response: { 202: PersonErasure },
-    })
-    .post("/:userId/exports", (context) => exportUser(context.caller, authorOfKey(context), context), {
-      ...documented(
-        EXPORT,
-        ["SVC_VALIDATION_FAILED", "SVC_LIMIT_REACHED", "SVC_STORAGE_FULL"],
-        "One at a time for each user: a second request meanwhile returns the same export. The last three of a user are kept, for a week.",
-      ),
-      ...ofUser,
-      response: { 202: PersonExport },
-    })
     .get(
       "/:userId/exports/:exportId",
-      (context) => {
-        const row = privacy.exports.find(userOf(context.caller, context), context.params.exportId);
-        return privacy.presentExport(row, context.info.publicUrl);
-      },
+      ({ caller, params, info }) =>
+        privacy.presentExport(privacy.exports.find(userOf(caller, params), params.exportId), info.publicUrl),
       {
         ...documented("An export: whether it is ready, and where to fetch it", [
           "SVC_VALIDATION_FAILED",
@@ -92,33 +91,6 @@ const keyRoutes = ({ guards }: Http, privacy: Privacy) => {
         response: { 200: PersonExport },
       },
     );
-};
-
-const dashboardRoutes = ({ guards }: Http, privacy: Privacy) => {
-  const { overview, erase, export: exportUser } = handlers(privacy);
-  const ofUser = { params: t.Object({ projectId: t.String(), userId: Identity }), query: t.Object(EnvironmentQuery) };
-  const errors = ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED", "SVC_VALIDATION_FAILED"] as const;
-  return new Elysia({ prefix: "/v1/projects/:projectId/people", tags: ["people: dashboard"] })
-    .use(guards.member)
-    .get("/:userId", (context) => overview(context, context), {
-      ...documented(OVERVIEW, [...errors]),
-      transform: permit("people:read"),
-      ...ofUser,
-      response: { 200: PersonOverview },
-    })
-    .delete("/:userId", (context) => erase(context, authorOf(context), context), {
-      ...documented(ERASE, [...errors]),
-      transform: permit("people:manage"),
-      ...ofUser,
-      response: { 202: PersonErasure },
-    })
-    .post("/:userId/exports", (context) => exportUser(context, authorOf(context), context), {
-      ...documented(EXPORT, [...errors, "SVC_LIMIT_REACHED", "SVC_STORAGE_FULL"]),
-      transform: permit("people:manage"),
-      ...ofUser,
-      response: { 202: PersonExport },
-    });
-};
 
 /** The routes of signed URLs of exports: the signature is the credential. */
 const fileRoutes = ({ guards }: Http, { now }: Runtime, { exports }: Privacy) =>
@@ -140,6 +112,6 @@ const fileRoutes = ({ guards }: Http, { now }: Runtime, { exports }: Privacy) =>
 
 export const privacyRoutes = (http: Http, runtime: Runtime, privacy: Privacy) => (app: Elysia) =>
   app
-    .use(keyRoutes(http, privacy))
-    .use(dashboardRoutes(http, privacy))
+    .use(personRoutes(http, privacy))
+    .use(exportRoute(http, privacy))
     .use(fileRoutes(http, runtime, privacy));

@@ -1,53 +1,35 @@
 import { Elysia, t } from "elysia";
-import { authorOf, authorOfKey } from "../../kernel/http/callers.ts";
-import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
+import { sharedRoutes } from "../../kernel/http/shared-routes.ts";
 import { MintViewToken, Replay, ViewUrl } from "./recording.schema.ts";
 import type { Recordings } from "./recordings.ts";
 import { timelinePage, timelineQuery } from "./timeline-page.ts";
 
-const MINT_ERRORS = ["SVC_RECORDING_NOT_FOUND", "SVC_IDEMPOTENCY_KEY_REUSED", "SVC_IDEMPOTENCY_IN_PROGRESS"] as const;
-
 /** Links to replays, and the replay itself. */
 export const replayRoutes = (http: Http, recordings: Recordings) => (app: Elysia) =>
-  app.use(keyRoutes(http, recordings)).use(dashboardRoutes(http, recordings)).use(openRoutes(http, recordings));
+  app.use(linkRoutes(http, recordings)).use(openRoutes(http, recordings));
 
-const keyRoutes = ({ guards, idempotency }: Http, recordings: Recordings) =>
-  new Elysia({ prefix: "/v1/recordings", tags: ["recordings"] }).use(guards.apiKey).post(
-    "/:recordingId/view-tokens",
-    (context) =>
-      idempotency.mint(context, () => {
-        const { caller, params, body, info } = context;
-        const row = recordings.find(caller, params.recordingId);
-        return recordings.replays.share(row, body.ttlSeconds, info.publicUrl, authorOfKey(context));
-      }),
-    {
-      ...documented("A link to the replay of a recording", [...MINT_ERRORS]),
-      body: MintViewToken,
-      response: { 201: ViewUrl },
-    },
-  );
-
-const dashboardRoutes = ({ guards, idempotency }: Http, recordings: Recordings) =>
-  new Elysia({ prefix: "/v1/projects/:projectId/recordings", tags: ["recordings: dashboard"] }).use(guards.member).post(
-    "/:recordingId/view-tokens",
-    (context) =>
-      idempotency.mint(context, () => {
-        const { projectId, params, body, info } = context;
-        const row = recordings.find({ projectId }, params.recordingId);
-        return recordings.replays.share(row, body.ttlSeconds, info.publicUrl, authorOf(context));
-      }),
-    {
-      ...documented("A link to the replay of a recording", [
-        "SVC_PROJECT_NOT_FOUND",
-        "SVC_PERMISSION_DENIED",
-        ...MINT_ERRORS,
-      ]),
-      transform: permit("recordings:manage"),
-      body: MintViewToken,
-      response: { 201: ViewUrl },
-    },
+const linkRoutes = (http: Http, recordings: Recordings) =>
+  sharedRoutes(http, { prefix: "/recordings/:recordingId/view-tokens", tag: "recordings" }, (app, { route }) =>
+    app.post(
+      "",
+      (context) =>
+        http.idempotency.mint(context, () => {
+          const { scope, params, body, info, author } = context;
+          const row = recordings.find(scope, params.recordingId);
+          return recordings.replays.share(row, body.ttlSeconds, info.publicUrl, author);
+        }),
+      {
+        ...route("recordings:manage", "A link to the replay of a recording", [
+          "SVC_RECORDING_NOT_FOUND",
+          "SVC_IDEMPOTENCY_KEY_REUSED",
+          "SVC_IDEMPOTENCY_IN_PROGRESS",
+        ]),
+        body: MintViewToken,
+        response: { 201: ViewUrl },
+      },
+    ),
   );
 
 /** The token of the link is the credential. */

@@ -2,8 +2,8 @@ import type { Elysia } from "elysia";
 import type { Http } from "../../kernel/http/http.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { RoomService } from "../rooms/room.service.ts";
-import { connectionDashboardRoutes, connectionKeyRoutes, telemetryRoutes } from "./connections/connection.routes.ts";
-import { flightRecordDashboardRoutes, flightRecordKeyRoutes } from "./connections/flight-record.routes.ts";
+import { connectionRecordRoutes, telemetryRoutes } from "./connections/connection.routes.ts";
+import { flightRecordRoutes } from "./connections/flight-record.routes.ts";
 import { grafanaRoutes, metricsDashboardRoutes, metricsKeyRoutes } from "./metrics/metrics.routes.ts";
 import type { Sessions } from "./sessions.ts";
 
@@ -13,11 +13,9 @@ export { callRoutes } from "./calls/call.routes.ts";
 export const connectionRoutes =
   (http: Http, runtime: Runtime, sessions: Sessions, rooms: RoomService) => (app: Elysia) =>
     app
-      .use(connectionKeyRoutes(http, sessions.connections, rooms))
+      .use(connectionRecordRoutes(http, { connections: sessions.connections, rooms }))
       .use(metricsKeyRoutes(http, sessions))
-      .use(connectionDashboardRoutes(http, sessions.connections, rooms))
       .use(metricsDashboardRoutes(http, sessions))
-      .use(flightRecordKeyRoutes(http, sessions.connections.flightRecords))
-      .use(flightRecordDashboardRoutes(http, sessions.connections.flightRecords))
+      .use(flightRecordRoutes(http, sessions.connections.flightRecords))
       .use(telemetryRoutes(http, runtime, sessions.recorder))
       .use(grafanaRoutes());

@@ -1,9 +1,8 @@
-import { Elysia, t } from "elysia";
-import { permit } from "../../../kernel/http/guards.ts";
+import { t } from "elysia";
 import type { Http } from "../../../kernel/http/http.ts";
-import { documented } from "../../../kernel/http/reference/docs.ts";
-import { EnvironmentQuery, Timestamp } from "../../../kernel/http/schema.ts";
+import { Timestamp } from "../../../kernel/http/schema.ts";
 import { NEWEST_BY_TIME, type PageRequest, page, pageQuery } from "../../../kernel/http/serving/pages.ts";
+import { sharedRoutes } from "../../../kernel/http/shared-routes.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
 import { RoomReference } from "../../rooms/room.schema.ts";
 import type { RoomService } from "../../rooms/room.service.ts";
@@ -41,47 +40,33 @@ const list = ({ calls, rooms }: Services, context: Parameters<typeof page>[0], t
   });
 };
 
-const keyRoutes = ({ guards }: Http, { calls, rooms }: Services) =>
-  new Elysia({ prefix: "/v1/calls", tags: ["calls"] })
-    .use(guards.apiKey)
-    .get("", (context) => list({ calls, rooms }, context, context.caller, context.query), {
-      ...documented("Calls, newest first", ["SVC_ROOM_NOT_FOUND", "SVC_INVALID_CURSOR"]),
-      query: t.Object(callQuery),
-      response: { 200: t.Array(Call) },
-    })
-    .get("/:callId", ({ caller, params }) => calls.detail(caller, params.callId), {
-      ...documented("A call with its participants", ["SVC_CALL_NOT_FOUND"]),
-      response: { 200: CallDetail },
-    })
-    .get("/:callId/timeline", ({ caller, params }) => calls.timeline(caller, params.callId, { texts: true }), {
-      ...documented("What happened in a call, in order", ["SVC_CALL_NOT_FOUND"]),
-      response: { 200: t.Array(CallTimelineEntry) },
-    });
-
-const dashboardRoutes = ({ guards }: Http, { calls, rooms }: Services) =>
-  new Elysia({ prefix: "/v1/projects/:projectId/calls", tags: ["calls: dashboard"] })
-    .use(guards.member)
-    .get("", (context) => list({ calls, rooms }, context, context, context.query), {
-      ...documented("Calls, newest first", ["SVC_PROJECT_NOT_FOUND", "SVC_ROOM_NOT_FOUND", "SVC_INVALID_CURSOR"]),
-      transform: permit("observability:read"),
-      query: t.Object({ ...callQuery, ...EnvironmentQuery }),
-      response: { 200: t.Array(Call) },
-    })
-    .get("/:callId", (context) => calls.detail(context, context.params.callId), {
-      ...documented("A call with its participants", ["SVC_PROJECT_NOT_FOUND", "SVC_CALL_NOT_FOUND"]),
-      transform: permit("observability:read"),
-      query: t.Object(EnvironmentQuery),
-      response: { 200: CallDetail },
-    })
-    .get("/:callId/timeline", (context) => calls.timeline(context, context.params.callId, { texts: false }), {
-      ...documented("What happened in a call, in order, without the words of messages", [
-        "SVC_PROJECT_NOT_FOUND",
-        "SVC_CALL_NOT_FOUND",
-      ]),
-      transform: permit("observability:read"),
-      query: t.Object(EnvironmentQuery),
-      response: { 200: t.Array(CallTimelineEntry) },
-    });
-
-export const callRoutes = (http: Http, services: Services) =>
-  new Elysia().use(keyRoutes(http, services)).use(dashboardRoutes(http, services));
+export const callRoutes = (http: Http, { calls, rooms }: Services) =>
+  sharedRoutes(http, { prefix: "/calls", tag: "calls" }, (app, { route, pick, environmentQuery, inEnvironment }) =>
+    app
+      .get("", (context) => list({ calls, rooms }, context, context.tenant, context.query), {
+        ...route("observability:read", "Calls, newest first", ["SVC_ROOM_NOT_FOUND", "SVC_INVALID_CURSOR"]),
+        query: t.Object({ ...callQuery, ...environmentQuery }),
+        response: { 200: t.Array(Call) },
+      })
+      .get("/:callId", ({ tenant, params }) => calls.detail(tenant, params.callId), {
+        ...route("observability:read", "A call with its participants", ["SVC_CALL_NOT_FOUND"]),
+        ...inEnvironment,
+        response: { 200: CallDetail },
+      })
+      .get(
+        "/:callId/timeline",
+        ({ tenant, params }) => calls.timeline(tenant, params.callId, { texts: pick(true, false) }),
+        {
+          ...route(
+            "observability:read",
+            pick(
+              "What happened in a call, in order",
+              "What happened in a call, in order, without the words of messages",
+            ),
+            ["SVC_CALL_NOT_FOUND"],
+          ),
+          ...inEnvironment,
+          response: { 200: t.Array(CallTimelineEntry) },
+        },
+      ),
+  );
