@@ -84,7 +84,10 @@ export function twoConnections(deps: NegotiatorDeps): Negotiator {
       const answer = await deps
         .node()
         .negotiate({ ...refOf(session), sdp: preferred, publish, subscribe: [], idleInactive: true, data: "packets" });
-      send({ case: "answer", value: new SessionDescription({ type: "answer", sdp: answer.sdp, id }) });
+      // livekit-client 2.15 takes the tracks of its receiving connection from the newest description of either connection.
+      const tracks = midToTrackId(sections);
+      const value = new SessionDescription({ type: "answer", sdp: answer.sdp, id, midToTrackId: tracks });
+      send({ case: "answer", value });
       for (const { trackId } of publish) await muteIfAnnouncedMuted(deps, trackId);
       // Some clients wait for the second connection even without tracks, so it is offered at once.
       if (offerId === 0) await offer();
