@@ -18,9 +18,10 @@ export function conversationStore({ $client: client }: Db) {
   const byUuid = one("id = ? AND project_id = ? AND environment = ?");
   const byRoom = one("room_id = ? AND project_id = ? AND environment = ?");
   const byName = one("name = ? AND project_id = ? AND environment = ?");
+  // For a plain `status`, SQLite reads all rooms of the tenant in that order instead of those with this name.
   const byRoomName = one(
     `room_id = (SELECT id FROM rooms
-       WHERE name = ?1 AND project_id = ?2 AND environment = ?3 ORDER BY status, id DESC LIMIT 1)`,
+       WHERE name = ?1 AND project_id = ?2 AND environment = ?3 ORDER BY +status, id DESC LIMIT 1)`,
   );
   const list = reading<ConversationRow, (string | number | null)[]>(
     client,

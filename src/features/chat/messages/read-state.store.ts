@@ -42,14 +42,15 @@ export function readStateStore({ $client: client }: Db) {
     `SELECT ${UNREAD} FROM conversations c
      LEFT JOIN read_states r ON r.conversation_id = c.id AND r.user_id = ?1 WHERE c.id = ?2`,
   );
+  // CROSS JOIN makes SQLite begin with the memberships of the user instead of all conversations of the project.
   const unreadOfUser = reading<UnreadRow, (string | number | null)[]>(
     client,
     `SELECT c.public_id AS conversationId, ${UNREAD}
-     FROM conversation_members cm JOIN conversations c ON c.id = cm.conversation_id
+     FROM conversation_members cm CROSS JOIN conversations c ON c.id = cm.conversation_id
      LEFT JOIN read_states r ON r.conversation_id = c.id AND r.user_id = ?1
      WHERE cm.user_id = ?1 AND cm.status = 'ACTIVE' AND c.project_id = ?2 AND c.environment = ?3
        AND (?4 IS NULL OR c.id IN (SELECT value FROM json_each(?4)))
-     ORDER BY c.id DESC`,
+     ORDER BY cm.conversation_id DESC`,
   );
   const receipts = reading<ReceiptRow, (string | number)[]>(
     client,

@@ -60,7 +60,8 @@ export function connectionStore({ $client: client }: Db) {
     ),
   );
   const byId = rows<[string, string, string]>(`${OF_TENANT} AND id = ?`);
-  const byClient = rows<[string, string, string]>(`${OF_TENANT} AND connection_id = ? ORDER BY started_at DESC`);
+  // For a plain `started_at`, SQLite reads all connections of the tenant in that order instead of the few of one client.
+  const byClient = rows<[string, string, string]>(`${OF_TENANT} AND connection_id = ? ORDER BY +started_at DESC`);
   const events = rowsOf(client, connectionEvents)<[string]>("WHERE connection = ? ORDER BY at, id");
   const addEvent = inserter<Omit<ConnectionEventRow, "id">>(client, connectionEvents);
   const closeAbandoned = changing<[]>(
