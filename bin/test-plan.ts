@@ -30,7 +30,7 @@ type Kind = {
   beside?: Beside;
   /** Waits for most of its time, for leases, resume windows or certificates: runs as a third, beside two that compute. */
   waits?: true;
-  /** Depends on no time: runs as a fourth, in the processor time that the others leave. */
+  /** Depends on no time: runs in the processor time that the others leave. */
   background?: true;
   /** Drives a browser: one such folder runs beside others, and two once those are done, as two cores bear no more. */
   browser?: true;
@@ -45,13 +45,14 @@ type Kind = {
 const KINDS: Record<string, Kind> = {
   cli: { slow: true, background: true },
   cluster: { onlyAll: true, slow: true, waits: true, ownNetwork: true },
-  "e2e/binary": { slow: true },
+  "e2e/binary": { slow: true, background: true },
   "e2e/faults": { onlyAll: true, slow: true },
   "e2e/journey": { slow: true, browser: true },
   "e2e/networks": { onlyAll: true, slow: true, beside: "one", ownNetwork: true },
   "e2e/verdicts": { onlyAll: true, slow: true, beside: "nothing", ownNetwork: true },
   e2e: { onlyAll: true, slow: true, browser: true },
   "features/accounts": { slow: true, background: true },
+  "features/chat": { slow: true, background: true },
   "features/recordings": { onlyAll: true, slow: true },
   "features/sessions": { slow: true, background: true },
   foreign: { onlyAll: true, slow: true, browser: true, ownNetwork: true },

@@ -6,8 +6,9 @@
  * `--retry` is for machines that others use too, such as a shared CI: a file that failed runs once more, alone, at the end.
  * If it passes then, the run does not fail, but its last lines name the file as flaky: a bug to be found.
  *
- * Each folder runs in a process of its own, so that a crash in one does not hide the rest; two run at a time, a third that
- * mostly waits, and a fourth of low priority that only computes.
+ * Each folder runs in a process of its own, so that a crash in one does not hide the rest; two run at a time, and a third that
+ * mostly waits. Those that only compute begin when the first of the three has nothing left to take, and get the processor time
+ * that the others leave, most of it beside the tests that need quiet.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -129,16 +130,17 @@ const others = shared.filter((each) => ![browsers, waiting, background].some((li
 const pairs = all.filter(({ beside }) => beside === "one");
 const alone = all.filter(({ beside }) => beside === "nothing");
 let begun = 0;
-const computed = runInBackground(background);
-await Promise.all([
+const workers = [
   Promise.resolve(types).then(() => runEach(browsers, others, waiting)),
   // A second browser runs beside the first one once nothing else is left.
   runEach(others, waiting, browsers),
   runEach(waiting),
-]);
+];
+const computed = Promise.race(workers).then(() => runInBackground(background));
+await Promise.all(workers);
 await Promise.all([runEach(pairs), runEach(pairs)]);
-await Promise.all([computed, runEach(background)]);
 await runEach(alone);
+await Promise.all([computed, runEach(background)]);
 if (values.retry && failures.length <= MAX_RETRIED_FILES) await retryFailures();
 report();
 
@@ -191,8 +193,12 @@ async function runEach(...lists: TestProcess[][]): Promise<void> {
   for (const list of lists) for (let next = list.shift(); next; next = list.shift()) await runProcess(next);
 }
 
+/** Whatever else wants to run takes the processor from these at once, which a low priority alone does not ensure. */
 async function runInBackground(list: TestProcess[]): Promise<void> {
-  const prefix = Bun.which("nice") === null ? [] : ["nice", "-n", "10"];
+  const prefix = [
+    ["chrt", "--idle", "0"],
+    ["nice", "-n", "19"],
+  ].find(([program = ""]) => Bun.which(program) !== null);
   for (let next = list.shift(); next; next = list.shift()) await runProcess(next, prefix);
 }
 
