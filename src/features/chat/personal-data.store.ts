@@ -122,7 +122,7 @@ export function chatPersonalDataStore(db: Db) {
   );
   const connections = read<ChatConnectionRow, [number, number, string, string, string]>(
     `SELECT ${columnsOf(chatConnections)} FROM chat_connections
-     WHERE rowid > ? AND rowid <= ? AND user_id = ? AND project_id = ? AND environment = ?`,
+     WHERE rowid > ? AND rowid <= ? AND user_id = ? AND +project_id = ? AND environment = ?`,
   );
   const firstMention = read<{ ordinal: number }, [string, string]>(
     "SELECT ordinal FROM message_mentions WHERE conversation_id = ? AND user_id = ? ORDER BY ordinal LIMIT 1",

@@ -30,7 +30,7 @@ export function sessionPersonalData({ db, write, writer }: Runtime, recorder: Co
   const connectionRows = reading<ConnectionRow, [string, string, string, number, number]>(
     client,
     `SELECT ${columnsOf(connections)} FROM rtc_connections
-       WHERE rowid > ?4 AND rowid <= ?5 AND ${OF_TENANT} AND participant_identity = ?3`,
+       WHERE rowid > ?4 AND rowid <= ?5 AND +${OF_TENANT} AND participant_identity = ?3`,
   );
   const removeErrors = changing<[string]>(client, "DELETE FROM rtc_errors WHERE connection = ?");
   const removeConnection = changing<[string]>(client, "DELETE FROM rtc_connections WHERE id = ?");

@@ -16,7 +16,7 @@ export function usagePersonalData({ db, write }: Runtime): PersonalData {
   const sessions = reading<UsedSession, [string, string, string, number, number]>(
     client,
     `SELECT id, room_name AS roomName, started_at AS startedAt, ended_at AS endedAt FROM usage_sessions
-       WHERE rowid > ?4 AND rowid <= ?5 AND project_id = ?1 AND environment = ?2 AND participant_identity = ?3`,
+       WHERE rowid > ?4 AND rowid <= ?5 AND +project_id = ?1 AND environment = ?2 AND participant_identity = ?3`,
   );
   const anonymize = changing<[string]>(
     client,

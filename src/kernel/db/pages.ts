@@ -27,7 +27,10 @@ export async function* pages<Position, Row>(
   }
 }
 
-/** Scans a table by its row numbers, without an index. */
+/**
+ * Scans a table by its row numbers, without an index. `read` has to write `+project_id = ?`: for a plain column, SQLite reads all
+ * rows of the project for each page.
+ */
 export function rowPages<Row>({ $client: client }: Db, table: string, read: (after: number, until: number) => Row[]) {
   const bound = client.prepare<{ until: number | null }, [number, number]>(
     `SELECT max(id) AS until FROM (SELECT rowid AS id FROM ${table} WHERE rowid > ? ORDER BY rowid LIMIT ?)`,

@@ -1,9 +1,17 @@
 /** SQLite prefers an index in the order of `ORDER BY`, or for the first table of a join, although it then reads every row of a tenant. */
 import { afterAll, expect, spyOn, test } from "bun:test";
+import { ringStore } from "../../../src/features/chat/calls/ring.store.ts";
 import { conversationStore } from "../../../src/features/chat/conversations/conversation.store.ts";
 import { readStateStore } from "../../../src/features/chat/messages/read-state.store.ts";
+import { chatPersonalDataStore } from "../../../src/features/chat/personal-data.store.ts";
+import { connectionStore as chatConnectionStore } from "../../../src/features/chat/socket/connection.store.ts";
+import { storageLocationStore } from "../../../src/features/recordings/storage-locations/storage-locations.store.ts";
 import { connectionStore } from "../../../src/features/sessions/connections/connection.store.ts";
+import { sessionPersonalData } from "../../../src/features/sessions/personal-data.ts";
+import { usagePersonalData } from "../../../src/features/usage/personal-data.ts";
 import { openDatabase } from "../../../src/kernel/db/open.ts";
+import type { Unit } from "../../../src/kernel/db/writer.ts";
+import type { Runtime } from "../../../src/kernel/runtime.ts";
 import { emptyDatabase } from "../../harness/empty-database.ts";
 
 const db = openDatabase(emptyDatabase());
@@ -15,6 +23,10 @@ const TENANT = { projectId: "p", environment: "PRODUCTION" } as const;
 function plansOf(read: () => unknown): string {
   const prepare = spyOn(db.$client, "prepare");
   read();
+  return plansOfCalls(prepare);
+}
+
+function plansOfCalls(prepare: ReturnType<typeof spyOn<typeof db.$client, "prepare">>): string {
   const statements = prepare.mock.calls.map(([sql]) => sql);
   prepare.mockRestore();
   return statements
@@ -40,3 +52,53 @@ test("the conversation of a room is found by the room's name", () => {
     "SEARCH rooms USING INDEX rooms_by_name (project_id=? AND environment=? AND name=?)",
   );
 });
+
+test("a socket that opens finds the rings of its user only", () => {
+  expect(plansOf(() => ringStore(db).openOf(TENANT, "user"))).toContain(
+    "SEARCH m USING COVERING INDEX ring_members_ringing (user_id=?)",
+  );
+});
+
+test("the files of ended recordings are found without reading all recordings", () => {
+  const after = { recordingId: "", id: "" };
+  for (const plan of [
+    plansOf(() => storageLocationStore(db).endedOnDisk(after, 1)),
+    plansOf(() => storageLocationStore(db).endedOnNode("node", after, 1)),
+  ])
+    expect(plan).toContain("SCAN recordings USING COVERING INDEX recordings_running");
+});
+
+test("old chat connections are removed, and those that a crash left open are ended, without reading all others", () => {
+  const unit = { requireRunning: () => {}, changed: () => {} } as unknown as Unit;
+  expect(plansOf(() => chatConnectionStore(db).prune(unit, 0, 1))).toContain(
+    "SEARCH chat_connections USING INDEX chat_connections_by_age (connected_at<?)",
+  );
+  expect(plansOf(() => chatConnectionStore(db).abandon(unit, 0))).toContain(
+    "SCAN chat_connections USING INDEX chat_connections_open",
+  );
+});
+
+test("the connections and sessions of a user are exported without reading all of the project for each page", async () => {
+  const user = { ...TENANT, userId: "user" };
+  const runtime = { db } as unknown as Runtime;
+  const exported = {
+    rtc_connections: () => sessionPersonalData(runtime, {} as never).kinds?.connections?.(user),
+    usage_sessions: () => usagePersonalData(runtime).kinds?.mediaSessions?.(user),
+    chat_connections: () => chatPersonalDataStore(db).connections(user),
+  };
+  db.$client.run("PRAGMA foreign_keys = OFF");
+  for (const [table, rows] of Object.entries(exported)) {
+    insertAny(table);
+    const prepare = spyOn(db.$client, "prepare");
+    for await (const _ of rows() ?? []);
+    expect(plansOfCalls(prepare)).toContain(`SEARCH ${table} USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)`);
+  }
+});
+
+function insertAny(table: string): void {
+  const columns = db.$client
+    .query<{ name: string; type: string }, [string]>("SELECT name, type FROM pragma_table_info(?) WHERE [notnull]")
+    .all(table);
+  const values = columns.map(({ type }) => (type === "TEXT" ? "''" : "0"));
+  db.$client.run(`INSERT INTO ${table} (${columns.map(({ name }) => name)}) VALUES (${values})`);
+}

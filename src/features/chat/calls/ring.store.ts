@@ -12,11 +12,12 @@ export function ringStore({ $client: client }: Db) {
   const byPublicId = select("public_id = ?");
   const openIn = select("room_id = ? AND ended_at IS NULL ORDER BY id");
   const open = select("ended_at IS NULL ORDER BY id");
+  // CROSS JOIN makes SQLite begin with the user's rings instead of all rings of the project.
   const openOf = reading<RingRow, [string, string, string]>(
     client,
-    `SELECT ${columnsOf(rings, "r")} FROM ring_members m JOIN rings r ON r.id = m.ring_id
+    `SELECT ${columnsOf(rings, "r")} FROM ring_members m CROSS JOIN rings r ON r.id = m.ring_id
        WHERE m.user_id = ? AND m.status = 'RINGING' AND r.ended_at IS NULL AND r.project_id = ? AND r.environment = ?
-       ORDER BY r.id`,
+       ORDER BY m.ring_id`,
   );
   const members = reading<RingMemberRow, [string]>(
     client,

@@ -22,7 +22,7 @@ export function connectionStore({ $client: client }: Db) {
   const prune = changing(
     client,
     `DELETE FROM chat_connections WHERE id IN
-       (SELECT id FROM chat_connections WHERE disconnected_at <= ?1 ORDER BY id LIMIT ?2)`,
+       (SELECT id FROM chat_connections WHERE connected_at <= ?1 AND disconnected_at <= ?1 LIMIT ?2)`,
   );
   return {
     /** Newest first. */

@@ -21,7 +21,7 @@ export function storageLocationStore({ $client: client }: Db) {
   const files = rowsOf(client, recordingFiles);
   const uploads = rowsOf(client, recordingUploads);
   // A running recording may still write to its files.
-  const OF_ENDED = `recording_id IN (SELECT id FROM recordings WHERE status <> 'RECORDING')
+  const OF_ENDED = `recording_id NOT IN (SELECT id FROM recordings WHERE status = 'RECORDING')
     AND (recording_id, id) > (?, ?) ORDER BY recording_id, id LIMIT ?`;
   const endedOnDisk = files<[string, string, number]>(`WHERE location = 'disk' AND ${OF_ENDED}`);
   const endedOnNode = files<[string, string, string, number]>(
