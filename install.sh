@@ -255,6 +255,7 @@ RestartSec=2
 RestartPreventExitStatus=2
 TimeoutStopSec=45
 LimitNOFILE=1048576
+LimitNICE=30
 LimitCORE=0
 MemoryHigh=75%
 MemoryMax=85%

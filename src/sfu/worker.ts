@@ -3,6 +3,7 @@ import "./werift/reflect.ts";
 import { createIdleCollector } from "../kernel/scheduling/idle.ts";
 import { MediaError, type MediaEvent, type RelayEvent } from "../protocol/media-node.ts";
 import { Engine, type EngineOutput } from "./engine.ts";
+import { raiseThreadPriority } from "./thread-priority.ts";
 import { warmUp } from "./warm-up/warm-up.ts";
 import type { FromWorker, ToWorker, WorkerCall, WorkerSettings } from "./worker-protocol.ts";
 
@@ -36,10 +37,11 @@ function serve(): void {
 
   /**
    * A worker that already has a call needs no warm-up, because the call compiles its code. A worker without loopback cannot run
-   * one.
+   * one. The priority is raised afterwards, because the warm-up must not delay the calls of an older process or another worker.
    */
-  const warmUpEngine = (fresh: Engine, settings: WorkerSettings, output: EngineOutput) => {
-    if (!closed && fresh.packetsIn === 0) warmUp(settings, output, () => closed).catch(() => {});
+  const warmUpEngine = async (fresh: Engine, settings: WorkerSettings, output: EngineOutput) => {
+    if (!closed && fresh.packetsIn === 0) await warmUp(settings, output, () => closed).catch(() => {});
+    raiseThreadPriority();
   };
 
   const start = async (settings: WorkerSettings, vitals: Int32Array) => {
@@ -57,8 +59,9 @@ function serve(): void {
         Atomics.store(vitals, 1, heldMb(settings.maxMemoryMb ?? Number.POSITIVE_INFINITY));
         Atomics.store(vitals, 2, started.busyPercent ?? 0);
       }, VITALS_INTERVAL_MS);
+      if (settings.warmUp === false) raiseThreadPriority();
+      else setTimeout(warmUpEngine, WARM_UP_DELAY_MS, engine, settings, output);
       post({ type: "started", address: engine.address, port: engine.port, fanOut: engine.fanOut, ...engine.tuning });
-      if (settings.warmUp !== false) setTimeout(warmUpEngine, WARM_UP_DELAY_MS, engine, settings, output);
     } catch (error) {
       post({ type: "refused", message: error instanceof Error ? error.message : String(error) });
     }
