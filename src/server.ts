@@ -276,7 +276,9 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
     if (reason !== HANDOVER) services.signaling.drain();
     else records = await services.signaling.handOver(config.SFU_NODE_NAME, olderName(config.SFU_NODE_NAME));
   });
-  lifecycle.started("chat sockets", (_reason, deadline) => services.chat.sockets.drain(deadline));
+  lifecycle.started("chat sockets", (reason, deadline) =>
+    reason === HANDOVER ? services.chat.sockets.handOver() : services.chat.sockets.drain(deadline),
+  );
 
   // Recordings stop first, because files can be completed only while their rooms are open.
   let recordings: HandedOverRecordings = new Map();

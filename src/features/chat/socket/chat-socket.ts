@@ -101,9 +101,14 @@ export class ChatSocket implements SocketEvents {
   /** Closes the socket from this side. */
   end(code: number, reason: string): void {
     if (this.#state.kind === "closed") return;
+    this.retire(code);
+    this.network.close(code, reason);
+  }
+
+  /** Sends and reads nothing more. The network connection stays open. */
+  retire(code: number): void {
     this.#sendAcks();
     this.#close(code, code === CHAT_CLOSE_CODES.unauthorized);
-    this.network.close(code, reason);
   }
 
   push(frame: ChatServerFrame): void {

@@ -20,7 +20,7 @@ export type Admission = { caller: ChatTokenCaller } | { refused: number; reason:
 
 const SWEEP_EVERY_MS = 250;
 const HEARTBEAT_SECONDS = 15;
-/** During a shutdown, sockets are closed over this time, so that clients do not all reconnect at the same moment. */
+/** During a shutdown or an upgrade, sockets are closed over this time, so that clients do not all reconnect at the same moment. */
 const DRAIN_SPREAD_MS = 2000;
 const DRAIN_MS_PER_SOCKET = 2;
 
@@ -63,6 +63,8 @@ export function createChatSockets(runtime: Runtime, chat: ChatServices, isArchiv
       if (socket.caller.projectId === projectId) socket.end(CHAT_CLOSE_CODES.unauthorized, "project archived");
     }
   });
+
+  const spreadOf = ({ length }: readonly ChatSocket[]) => Math.min(DRAIN_SPREAD_MS, length * DRAIN_MS_PER_SOCKET);
 
   function sweep(): void {
     hub.sweep();
@@ -133,7 +135,7 @@ export function createChatSockets(runtime: Runtime, chat: ChatServices, isArchiv
       draining = true;
       await writer.drain();
       const sockets = [...hub.sockets];
-      const spreadMs = Math.min(DRAIN_SPREAD_MS, sockets.length * DRAIN_MS_PER_SOCKET, Math.max(0, deadline - now()));
+      const spreadMs = Math.min(spreadOf(sockets), Math.max(0, deadline - now()));
       const endLater = (socket: ChatSocket) =>
         new Promise<void>((resolve) => {
           timers.after(Math.random() * spreadMs, () => {
@@ -142,6 +144,19 @@ export function createChatSockets(runtime: Runtime, chat: ChatServices, isArchiv
           });
         });
       await Promise.all(sockets.map(endLater));
+      await connections.flush();
+    },
+
+    /** Leaves the sockets to a newer process, which does not have to wait until the last client has been told to reconnect. */
+    async handOver(): Promise<void> {
+      draining = true;
+      await writer.drain();
+      const sockets = [...hub.sockets];
+      const spreadMs = spreadOf(sockets);
+      for (const socket of sockets) {
+        socket.retire(CHAT_CLOSE_CODES.restart);
+        timers.after(Math.random() * spreadMs, () => socket.network.close(CHAT_CLOSE_CODES.restart, "restarting"));
+      }
       await connections.flush();
     },
   };
