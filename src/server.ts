@@ -323,6 +323,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
     endCompositions: () => services.egresses.stopAll("The server was upgraded while it was composing. Start it again."),
     async handOver(ports) {
       const requests = listener.hold();
+      services.recordings.hls.handOver();
       await requests.othersFinished(now() + BEGUN_REQUESTS_MS);
       await lifecycle.handOver(HANDOVER, now() + HANDOVER_MS);
       const node = serveRemaining({

@@ -165,6 +165,25 @@ describe("[18] a live stream as HLS", () => {
     expect((await get(`${base}/../../etc/passwd`)).status).toBe(404);
   });
 
+  test("a request that waits during an upgrade is asked to come again, which the newer process answers", async () => {
+    const { index, streamId, send } = await onAir();
+    const waiting = get(index);
+    send("video", VIDEO.pieces.slice(0, 3));
+    send("audio", AUDIO.pieces.slice(0, 3));
+    const [, path = ""] = /^([\w-]+)\/video\.m3u8$/m.exec(await (await waiting).text()) ?? [];
+    const base = `/v1/live-streams/${streamId}/hls/${path}`;
+    const next = get(`${base}/video.m3u8?_HLS_msn=1&_HLS_part=0`);
+    const another = await onAir();
+    const first = get(another.index);
+    server.services.recordings.hls.handOver();
+    const told = await Promise.all([next, first]);
+    expect(told.map(({ status, headers }) => [status, headers.get("location"), headers.get("cache-control")])).toEqual([
+      [307, "video.m3u8?_HLS_msn=1&_HLS_part=0", "no-store"],
+      [307, `index.m3u8?token=${another.token}`, "no-store"],
+    ]);
+    expect((await get(`${base}/video.m3u8`)).status).toBe(200);
+  });
+
   test("it carries AV1 unchanged, with a minute of rewind", async () => {
     const encoder = [
       "-c:v",

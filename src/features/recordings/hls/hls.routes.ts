@@ -2,14 +2,14 @@ import { Elysia, t } from "elysia";
 import type { Http } from "../../../kernel/http/http.ts";
 import { documented } from "../../../kernel/http/reference/docs.ts";
 import { queryInteger } from "../../../kernel/http/schema.ts";
-import { type HlsResponse, type HlsService, PLAYLIST_TYPE } from "./hls.service.ts";
+import { AskAgain, type HlsResponse, type HlsService, PLAYLIST_TYPE } from "./hls.service.ts";
 
 export const hlsRoutes = ({ guards }: Http, hls: HlsService) =>
   new Elysia({ prefix: "/v1/live-streams", tags: ["live streams"] })
     .use(guards.open)
     .get(
       "/:streamId/hls/index.m3u8",
-      async ({ params, query }) => toResponse(await hls.open(params.streamId, query.token)),
+      async ({ params, query, request }) => respond(request, hls.open(params.streamId, query.token)),
       {
         ...documented(
           "A live stream as HLS, for players and caches; the token is `rtc.token` of a viewer",
@@ -22,9 +22,9 @@ export const hlsRoutes = ({ guards }: Http, hls: HlsService) =>
     )
     .get(
       "/:streamId/hls/:key/:name",
-      async ({ params, query }) => {
+      async ({ params, query, request }) => {
         const { _HLS_msn: msn = null, _HLS_part: part = null, _HLS_skip: skip } = query;
-        return toResponse(await hls.read(params.key, params.name, { msn, part, skip: skip !== undefined }));
+        return respond(request, hls.read(params.key, params.name, { msn, part, skip: skip !== undefined }));
       },
       {
         query: t.Object({
@@ -35,6 +35,18 @@ export const hlsRoutes = ({ guards }: Http, hls: HlsService) =>
         detail: { hide: true },
       },
     );
+
+async function respond(request: Request, reading: Promise<HlsResponse>): Promise<Response> {
+  try {
+    return toResponse(await reading);
+  } catch (error) {
+    if (!(error instanceof AskAgain)) throw error;
+    const { pathname, search } = new URL(request.url);
+    // Relative, because a proxy may serve the stream at another address.
+    const location = pathname.slice(pathname.lastIndexOf("/") + 1) + search;
+    return new Response(null, { status: 307, headers: { location, "cache-control": "no-store", vary: "origin" } });
+  }
+}
 
 function toResponse({ type, cacheControl, body }: HlsResponse): Response {
   const headers = { "content-type": type, "cache-control": cacheControl, "x-content-type-options": "nosniff" };

@@ -18,6 +18,9 @@ export type HlsResponse = { type: string; cacheControl: string; body: string | B
 /** A blocking playlist request: the response waits until that segment or partial segment exists. */
 type PlaylistRequest = { msn: number | null; part: number | null; skip: boolean };
 
+/** The next process of this server has the answer, so the player has to ask again. */
+export class AskAgain extends Error {}
+
 type Deps = {
   hls: Hls;
   streams: Pick<LiveStreamService, "find">;
@@ -28,7 +31,7 @@ export type HlsService = ReturnType<typeof hlsService>;
 
 /** Serves live streams as HLS. A viewer's token opens the multivariant playlist, whose URLs contain secret keys. */
 export function hlsService({ timers }: Runtime, { hls, streams, verify }: Deps) {
-  /** Resolves when `done` returns true, or after `ms`. */
+  /** Resolves when `done` returns true, or after `ms`. Rejects with AskAgain if the streams are handed over before that. */
   async function until(done: () => boolean, renditions: readonly Rendition[], ms: number): Promise<void> {
     if (done()) return;
     const over = Promise.withResolvers<void>();
@@ -37,8 +40,11 @@ export function hlsService({ timers }: Runtime, { hls, streams, verify }: Deps) 
       isOver = true;
       over.resolve();
     });
-    while (!done() && !isOver) await Promise.race(renditions.map((one) => one.changed(over.promise)));
+    const isHandedOver = () => renditions.some((one) => one.isHandedOver);
+    while (!done() && !isOver && !isHandedOver())
+      await Promise.race(renditions.map((one) => one.changed(over.promise)));
     cancel();
+    if (!done() && isHandedOver()) throw new AskAgain();
   }
 
   async function untilStarted(broadcast: Broadcast): Promise<void> {
@@ -93,6 +99,11 @@ export function hlsService({ timers }: Runtime, { hls, streams, verify }: Deps) 
   }
 
   return {
+    /** Ends the requests that wait for media. */
+    handOver(): void {
+      for (const { video, audio } of hls.all()) for (const one of [video, audio]) one.handOver();
+    },
+
     /** The multivariant playlist, for a caller with a token of the stream's room. */
     async open(streamId: string, token: string): Promise<HlsResponse> {
       const caller = await verify(token);

@@ -43,6 +43,8 @@ export class Rendition {
   /** Cached, because the playlist of a long stream is large and all players request the same one. */
   #playlists: { whole?: string; delta?: string } = {};
   ended = false;
+  /** The next process of this server continues the stream. */
+  isHandedOver = false;
 
   /** `nextAt` returns the path of a new segment's files, relative to the playlist. */
   constructor(
@@ -134,6 +136,11 @@ export class Rendition {
     const last = this.segments.at(-1);
     if (last) last.complete = true;
     this.ended = true;
+    this.#notify();
+  }
+
+  handOver(): void {
+    this.isHandedOver = true;
     this.#notify();
   }
 
