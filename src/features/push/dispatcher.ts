@@ -1,5 +1,6 @@
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
+import { SerialRun } from "../../kernel/scheduling/serial-run.ts";
 import { iso } from "../../kernel/time/clock.ts";
 import { VERSION } from "../../kernel/version.ts";
 import type { PushPayload } from "../../protocol/chat-records.ts";
@@ -41,32 +42,21 @@ export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps) {
   const attempts = metrics.counter("stoa_push_attempts_total", "Web Push attempts by outcome", ["outcome"]);
   const running = new Map<number, Running>();
   let state: "idle" | "started" | "stopped" = "idle";
-  let working: Promise<void> | null = null;
-  let again = false;
+  const rounds = new SerialRun(startDue);
   let cancelTimer = () => {};
 
   function wake(): void {
-    if (state === "started") void work();
+    if (state === "started") void rounds.run();
   }
 
-  /** Only one round runs at a time; a call during a round makes it repeat. */
-  function work(): Promise<void> {
-    again = true;
-    working ??= (async () => {
-      try {
-        while (again) {
-          again = false;
-          while (await write(fanOut));
-          launchDue();
-        }
-      } catch (err) {
-        log.error({ err }, "push: starting due deliveries failed");
-      } finally {
-        working = null;
-      }
-      setTimer();
-    })();
-    return working;
+  async function startDue(): Promise<void> {
+    try {
+      while (await write(fanOut));
+      launchDue();
+    } catch (err) {
+      log.error({ err }, "push: starting due deliveries failed");
+    }
+    setTimer();
   }
 
   function setTimer(): void {
@@ -171,8 +161,8 @@ export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps) {
   }
 
   async function untilIdle(): Promise<void> {
-    while (working || running.size > 0) {
-      await working;
+    while (rounds.running || running.size > 0) {
+      await rounds.running;
       await Promise.all([...running.values()].map(({ done }) => done));
     }
   }
@@ -198,7 +188,7 @@ export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps) {
     /** Sends everything that is due; resolves when no attempt is running. */
     async runDue(): Promise<void> {
       do {
-        await work();
+        await rounds.run();
         await untilIdle();
       } while (store.firstQueued() !== null);
     },

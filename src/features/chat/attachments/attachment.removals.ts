@@ -1,5 +1,6 @@
 import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
+import { SerialRun } from "../../../kernel/scheduling/serial-run.ts";
 import { DAY_MS } from "../../../kernel/time/clock.ts";
 import type { Location } from "../../storage/storage.ts";
 import type { Storages } from "../../storage/storages.ts";
@@ -26,12 +27,11 @@ export function attachmentRemovals(
   { store, storages }: { store: AttachmentStore; storages: Storages },
 ) {
   const { config, log, now, write } = runtime;
-  let running: Promise<void> | null = null;
-  let isRequested = false;
+  const passes = new SerialRun(removeQueued);
   let stopped = false;
 
   async function removeQueued(): Promise<void> {
-    for (;;) {
+    while (!stopped) {
       let failed = 0;
       const batch = store.queuedRemovals(now(), BATCH);
       for (const { objectKey, location } of batch) {
@@ -48,22 +48,7 @@ export function attachmentRemovals(
     }
   }
 
-  /** Only one run is active at a time; a request during a run makes it repeat. */
-  function run(): Promise<void> {
-    if (stopped) return Promise.resolve();
-    isRequested = true;
-    running ??= (async () => {
-      try {
-        while (isRequested) {
-          isRequested = false;
-          await removeQueued();
-        }
-      } finally {
-        running = null;
-      }
-    })();
-    return running;
-  }
+  const run = (): Promise<void> => passes.run();
 
   /** Until this time a signed upload URL can write to the object, even after its removal. */
   const addressEndsAt = (createdAt: number) => createdAt + config.STORAGE_UPLOAD_URL_TTL_SECONDS * 1000 + CLOCK_SKEW_MS;
@@ -99,7 +84,7 @@ export function attachmentRemovals(
     /** Queued removals continue after the next start. */
     async stop(): Promise<void> {
       stopped = true;
-      await running;
+      await passes.running;
     },
 
     /** Expires attachments that were not sent in time. */

@@ -1,5 +1,6 @@
 import { rm } from "node:fs/promises";
 import type { Runtime } from "../../../kernel/runtime.ts";
+import { SerialRun } from "../../../kernel/scheduling/serial-run.ts";
 import { BucketError, type BucketUploads } from "../../storage/s3-uploads.ts";
 import type { Storages } from "../../storage/storages.ts";
 import type { RecordingStore } from "../recording.store.ts";
@@ -26,11 +27,12 @@ type Deps = { store: RecordingStore; locations: StorageLocationStore; folder: Re
  */
 export function createBucketUploads({ log, write }: Runtime, { store, locations, folder, storages }: Deps) {
   const stopping = new AbortController();
-  let running: Promise<void> | null = null;
-  let runAgain = false;
+  const passes = new SerialRun(moveAll);
   let current: { fileId: string; abort: AbortController; ended: Promise<void> } | null = null;
 
-  async function moveAll(bucket: BucketUploads): Promise<void> {
+  async function moveAll(): Promise<void> {
+    const { uploads: bucket } = storages;
+    if (bucket === null || stopping.signal.aborted) return;
     await removeAbandoned(bucket);
     let failures = 0;
     for (let after = { recordingId: "", id: "" }; ; ) {
@@ -131,23 +133,7 @@ export function createBucketUploads({ log, write }: Runtime, { store, locations,
   }
 
   return {
-    /** Only one pass runs at a time; a call during a pass starts another one after it. */
-    run(): Promise<void> {
-      const { uploads: bucket } = storages;
-      if (bucket === null || stopping.signal.aborted) return Promise.resolve();
-      runAgain = true;
-      running ??= (async () => {
-        try {
-          while (runAgain && !stopping.signal.aborted) {
-            runAgain = false;
-            await moveAll(bucket);
-          }
-        } finally {
-          running = null;
-        }
-      })();
-      return running;
-    },
+    run: (): Promise<void> => passes.run(),
 
     /** Stops the upload of deleted files and removes those that are already in the bucket. */
     async cancel(fileIds: readonly string[]): Promise<void> {
@@ -163,7 +149,7 @@ export function createBucketUploads({ log, write }: Runtime, { store, locations,
     /** An unfinished upload continues after the next start. */
     async stop(): Promise<void> {
       stopping.abort();
-      await running;
+      await passes.running;
     },
   };
 }

@@ -1,5 +1,6 @@
 import { open, rename, rm, stat } from "node:fs/promises";
 import type { Runtime } from "../../../kernel/runtime.ts";
+import { SerialRun } from "../../../kernel/scheduling/serial-run.ts";
 import type { MediaNodes } from "../../../nodes/media-nodes.ts";
 import type { NodeFile, NodeFiles } from "../../../protocol/media/node-files.ts";
 import type { RecordingStore } from "../recording.store.ts";
@@ -26,8 +27,8 @@ type Deps = {
 export function createNodeDownloads(runtime: Runtime, { store, locations, folder, nodes }: Deps) {
   const { config, log, timers, write } = runtime;
   const stopping = new AbortController();
-  /** Each node has one pass at a time; `again` requests another pass after it. */
-  const passes = new Map<string, { again: boolean; done: Promise<void> }>();
+  /** The passes that run, by node. */
+  const passes = new Map<string, SerialRun>();
   /** Downloads by file: two callers that need the same file share one download. */
   const underWay = new Map<string, Promise<void>>();
 
@@ -37,6 +38,7 @@ export function createNodeDownloads(runtime: Runtime, { store, locations, folder
   };
 
   async function downloadAll(serverName: string): Promise<void> {
+    if (stopping.signal.aborted) return;
     for (let after = { recordingId: "", id: "" }; ; ) {
       const page = locations.endedOnNode(serverName, after, FILES_PER_PAGE);
       for (const file of page) {
@@ -50,24 +52,11 @@ export function createNodeDownloads(runtime: Runtime, { store, locations, folder
   }
 
   function runPass(serverName: string): Promise<void> {
-    const known = passes.get(serverName);
-    if (known) {
-      known.again = true;
-      return known.done;
-    }
-    const pass = { again: true, done: Promise.resolve() };
+    const pass = passes.get(serverName) ?? new SerialRun(() => downloadAll(serverName));
     passes.set(serverName, pass);
-    pass.done = (async () => {
-      try {
-        while (pass.again && !stopping.signal.aborted) {
-          pass.again = false;
-          await downloadAll(serverName);
-        }
-      } finally {
-        passes.delete(serverName);
-      }
-    })();
-    return pass.done;
+    return pass.run().finally(() => {
+      if (!pass.running) passes.delete(serverName);
+    });
   }
 
   function download(file: RecordingFileRow): Promise<void> {
@@ -186,7 +175,7 @@ export function createNodeDownloads(runtime: Runtime, { store, locations, folder
 
     async stop(): Promise<void> {
       stopping.abort();
-      await Promise.all([...passes.values()].map(({ done }) => done.catch(() => {})));
+      await Promise.all([...passes.values()].map(({ running }) => running?.catch(() => {})));
     },
   };
 }
