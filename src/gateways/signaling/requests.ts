@@ -15,6 +15,7 @@ import {
   PublishedSection,
   SDP_MAX_BYTES,
   SubscribedSection,
+  SubscriptionChange,
   VOICE_SECTIONS_MAX,
 } from "../../protocol/signaling.ts";
 import { type PackedSdp, packSdp } from "../../sfu/wire/sdp/packed.ts";
@@ -72,7 +73,7 @@ export function createRequests(
       const offer = unpackSdp({ sdp, sdpDeflate });
       publisherLimit.take(session, publish.length > 0);
       session.wantsMedia = true;
-      // A client of the RTC socket must not choose what else a node takes, such as the id of a track.
+      // A client of the RTC socket must not choose what else a node takes, here and below, such as the id of a track.
       const published = publish.map((section) => Value.Clean(PublishedSection, section) as PublishedSection);
       const mids = subscribe.flatMap((section) => ("voices" in section ? [section.mid] : []));
       if (mids.length > VOICE_SECTIONS_MAX) {
@@ -94,7 +95,8 @@ export function createRequests(
       for (const { trackId, mid } of tracks) {
         if (mid !== null && !mayReceive(session, trackId)) throw denied("receive this track");
       }
-      await session.site.node.updateSubscriptions({ ...refOf(session), tracks });
+      const changes = tracks.map((change) => Value.Clean(SubscriptionChange, change) as SubscriptionChange);
+      await session.site.node.updateSubscriptions({ ...refOf(session), tracks: changes });
       for (const { trackId, mid } of tracks) if (mid !== null) received(session, trackId);
       return {};
     },

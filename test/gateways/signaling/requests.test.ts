@@ -168,6 +168,20 @@ describe("[signaling] tracks and subscriptions", () => {
     expect((await bob.ask("subscription.update", { tracks: [] })).code).toBe("VALIDATION_FAILED");
   });
 
+  test("subscription.update passes every setting on, and nothing that only a node may choose", async () => {
+    const { bob, video } = await call();
+    const { updateSubscriptions } = node;
+    const asked: unknown[] = [];
+    node.updateSubscriptions = (request) => {
+      asked.push(...request.tracks);
+      return updateSubscriptions(request);
+    };
+    const viewing = { maxHeight: 360, layer: "medium", priority: 2, maxFps: 15, paused: true };
+    await bob.ask("subscription.update", { tracks: [{ trackId: video, mid: "3", ...viewing, stream: "forged" }] });
+    node.updateSubscriptions = updateSubscriptions;
+    expect(asked).toEqual([{ trackId: video, mid: "3", ...viewing }]);
+  });
+
   test("layers, deliveries, quality and speakers reach the participants concerned", async () => {
     const { roomId, ada, bob, video } = await call();
     const of = { roomId, participantId: sessionId(ada), identity: "ada" };
