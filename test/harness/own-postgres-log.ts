@@ -12,7 +12,6 @@ let made = 0;
 /** One Postgres for all servers of this process; it never crashes, so nothing needs to reach the disk. */
 async function start(): Promise<{ admin: SQL; server: TestPostgres }> {
   const server = await testPostgres({ fsync: "off", max_connections: "400" });
-  server.endWithProcess();
   return { server, admin: new SQL(await server.database(), { max: 1 }) };
 }
 

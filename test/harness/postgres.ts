@@ -23,8 +23,6 @@ export type TestPostgres = {
   stop(): Promise<void>;
   start(): Promise<void>;
   close(): Promise<void>;
-  /** Makes it end with this process in any case. */
-  endWithProcess(): void;
   readonly port: number;
   /** The id of its main process. */
   pid(): number;
@@ -36,7 +34,10 @@ const ROOT = "/usr/lib/postgresql";
 const DATABASE = "postgres";
 const CACHE = join(import.meta.dir, "../../node_modules/.cache");
 
-/** The distribution's PostgreSQL with its own folder and a loopback port, run by a user other than root. */
+/**
+ * The distribution's PostgreSQL with its own folder and a loopback port, run by a user other than root. It ends with this
+ * process, even if that is killed.
+ */
 export async function testPostgres(settings: Record<string, string> = {}): Promise<TestPostgres> {
   const folder = ownedFolder();
   await run(["cp", "-a", await emptyData(), join(folder, "data")]);
@@ -100,6 +101,16 @@ async function startServer(folder: string, settings: Record<string, string>): Pr
   const replicas: TestPostgres[] = [];
   let databases = 0;
 
+  // The input of `cat` ends with this process. In its own session, it outlives a signal to the process group.
+  const stop = [...AS_POSTGRES, program("pg_ctl"), "-D", data, "-m", "immediate", "stop"].join(" ");
+  const watchdog = Bun.spawn(["setsid", "sh", "-c", `cat; ${stop}; rm -rf "${folder}"`], {
+    stdin: "pipe",
+    stdout: "ignore",
+    stderr: "ignore",
+    cwd: "/",
+  });
+  watchdog.unref();
+
   const server: TestPostgres = {
     port,
     pid: () => Number(readFileSync(join(data, "postmaster.pid"), "utf8").split("\n")[0]),
@@ -129,15 +140,8 @@ async function startServer(folder: string, settings: Record<string, string>): Pr
     },
     async close() {
       for (const replica of replicas) await replica.close();
-      await server.kill().catch(() => {});
-      rmSync(folder, { recursive: true, force: true });
-    },
-    endWithProcess() {
-      // Its input ends when this process does.
-      const stop = ["cat", "&&", ...AS_POSTGRES, program("pg_ctl"), "-D", data, "-m", "immediate", "stop"].join(" ");
-      const script = `${stop}; rm -rf "${folder}"`;
-      const [stdout, stderr] = ["ignore", "ignore"] as const;
-      Bun.spawn(["sh", "-c", script], { stdin: "pipe", stdout, stderr, cwd: "/" }).unref();
+      watchdog.stdin.end();
+      await watchdog.exited;
     },
   };
   await server.start();
