@@ -16,7 +16,7 @@ const RECORDINGS = 10_000;
  * `foreign` for events about rooms or recordings that were not assigned to the node, `late` for events of a closed
  * room.
  */
-type Admission = NodeEvent | "foreign" | "late";
+type CheckedEvent = NodeEvent | "foreign" | "late";
 
 export class NodeAssignments {
   /** Identities by room and participant id. */
@@ -96,7 +96,7 @@ export class NodeAssignments {
   }
 
   /** Returns the event, limited to assigned rooms, participants and recordings. */
-  admit(event: NodeEvent): Admission {
+  admit(event: NodeEvent): CheckedEvent {
     if (event.type === "workerCrashed") return this.#admitCrash(event);
     if ("recordingId" in event) return this.#admitRecording(event);
     if (event.type === "linkChanged") return this.#links.has(event.linkId) ? event : "late";
@@ -131,7 +131,7 @@ export class NodeAssignments {
     }
   }
 
-  #admitCrash(event: Extract<NodeEvent, { type: "workerCrashed" }>): Admission {
+  #admitCrash(event: Extract<NodeEvent, { type: "workerCrashed" }>): CheckedEvent {
     const rooms = event.rooms.filter(({ roomId }) => this.#rooms.has(roomId));
     if (rooms.length === 0 && event.rooms.length > 0) return "foreign";
     for (const { roomId, participantIds, remains } of rooms) {
@@ -141,7 +141,7 @@ export class NodeAssignments {
     return { ...event, rooms };
   }
 
-  #admitRecording(event: Extract<NodeEvent, { recordingId: string }>): Admission {
+  #admitRecording(event: Extract<NodeEvent, { recordingId: string }>): CheckedEvent {
     const { roomId, recordingId } = event;
     if (this.#recordings.get(recordingId) !== roomId) return "foreign";
     const identitiesOf = () => new Set(this.#rooms.get(roomId)?.values());

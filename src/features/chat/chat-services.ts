@@ -28,7 +28,7 @@ export type ChatServicesDeps = {
   isLiveStreamRoom: (roomId: string) => boolean;
 };
 
-export type ChatServices = ReturnType<typeof createChatServices>;
+export type ChatWithoutSockets = ReturnType<typeof createChatServices>;
 
 /** All services of chat except its sockets, wired together. */
 export function createChatServices(runtime: Runtime, deps: ChatServicesDeps) {

@@ -32,10 +32,10 @@ export const admissionRoutes = (http: Http, { write }: Runtime, { liveStreams: {
             const { scope, params, body, info } = context;
             // Credentials that backends mint are not audited.
             const author = pick(null, context.author);
-            const admission = await write((unit) =>
+            const grant = await write((unit) =>
               admissions.admitHost(unit, { ...params, ...scope }, body.identity, body.role, author),
             );
-            return admissions.sign(admission, info.publicUrl);
+            return admissions.sign(grant, info.publicUrl);
           }),
         {
           ...route("streams:manage", "Register a host and mint its credentials", ["SVC_CONFLICT", ...MINT_ERRORS], {
@@ -68,10 +68,10 @@ export const admissionRoutes = (http: Http, { write }: Runtime, { liveStreams: {
           http.idempotency.mint(context, async () => {
             const { scope, params, body, info } = context;
             const author = pick(null, context.author);
-            const admission = await write((unit) =>
+            const grant = await write((unit) =>
               admissions.admitViewer(unit, { ...params, ...scope }, body.identity, author),
             );
-            return admissions.sign(admission, info.publicUrl);
+            return admissions.sign(grant, info.publicUrl);
           }),
         {
           ...route(

@@ -12,7 +12,7 @@ import type { LiveStreamStore } from "./live-stream.store.ts";
 import type { HostChatToken, HostRow, LiveStreamRow } from "./live-stream.table.ts";
 
 /** The credentials of a host or viewer, stored but not signed yet. */
-export type Admission = {
+export type StreamGrant = {
   streamId: string;
   identity: string;
   role: LiveStreamHostRole | "VIEWER";
@@ -65,9 +65,9 @@ export function admissionService({ now }: Runtime, { store, streams, rtcTokens, 
     unit: Unit,
     stream: LiveStreamRow,
     identity: string,
-    role: Admission["role"],
+    role: StreamGrant["role"],
     author: Author | null,
-  ): Admission {
+  ): StreamGrant {
     const isHost = role !== "VIEWER";
     const permissions = isHost ? HOST_PERMISSIONS : VIEWER_PERMISSIONS;
     const rtc = rtcTokens.mint(unit, stream, { participantIdentity: identity, permissions }, author);
@@ -87,27 +87,24 @@ export function admissionService({ now }: Runtime, { store, streams, rtcTokens, 
       identity: string,
       requested?: LiveStreamHostRole,
       author: Author | null = null,
-    ): Admission {
+    ): StreamGrant {
       const stream = streams.findOpen(ref);
       const role = roleFor(stream, identity, requested);
       const at = now();
       joinChat(unit, stream, identity, "MODERATOR");
-      const admission = mint(unit, stream, identity, role, author);
+      const grant = mint(unit, stream, identity, role, author);
       const known = store.findHost(stream.id, identity);
       store.saveHost(unit, {
         streamId: stream.id,
         identity,
         role,
-        chatTokens: [
-          ...unexpiredTokens(known, at),
-          { tokenId: admission.chat.tokenId, expiresAt: admission.chat.expiresAt },
-        ],
+        chatTokens: [...unexpiredTokens(known, at), { tokenId: grant.chat.tokenId, expiresAt: grant.chat.expiresAt }],
         addedAt: known?.addedAt ?? at,
         removedAt: null,
       });
       const { publicId: streamId } = stream;
       streams.publish(unit, stream, "live_stream.host_joined", at, { streamId, identity, role, at: iso(at) });
-      return admission;
+      return grant;
     },
 
     /** Removes a co-host from the room and the chat at once; their messages stay. */
@@ -128,17 +125,17 @@ export function admissionService({ now }: Runtime, { store, streams, rtcTokens, 
     },
 
     /** New credentials for a known viewer do not count as a new viewer. */
-    admitViewer(unit: Unit, ref: StreamRef, identity: string, author: Author | null = null): Admission {
+    admitViewer(unit: Unit, ref: StreamRef, identity: string, author: Author | null = null): StreamGrant {
       const stream = streams.findOpen(ref);
       joinChat(unit, stream, identity, "MEMBER");
-      const admission = mint(unit, stream, identity, "VIEWER", author);
+      const grant = mint(unit, stream, identity, "VIEWER", author);
       const known = store.findViewer(stream.id, identity);
-      if (known && known.leftAt === null) return admission;
+      if (known && known.leftAt === null) return grant;
       const at = now();
       store.saveViewer(unit, { streamId: stream.id, identity, joinedAt: at, leftAt: null });
       const { publicId: streamId } = stream;
       streams.publish(unit, stream, "live_stream.viewer_joined", at, { streamId, identity, at: iso(at) });
-      return admission;
+      return grant;
     },
 
     /** Called when the backend reports that a viewer has left. */
@@ -162,12 +159,12 @@ export function admissionService({ now }: Runtime, { store, streams, rtcTokens, 
       streams.audit(unit, author, "live_stream.viewer_removed", stream);
     },
 
-    async sign(admission: Admission, publicUrl: string) {
+    async sign(grant: StreamGrant, publicUrl: string) {
       const [rtc, chatToken] = await Promise.all([
-        rtcTokens.sign(admission.rtc, publicUrl),
-        chat.tokens.sign(admission.chat, publicUrl),
+        rtcTokens.sign(grant.rtc, publicUrl),
+        chat.tokens.sign(grant.chat, publicUrl),
       ]);
-      const { streamId, identity, role } = admission;
+      const { streamId, identity, role } = grant;
       return { streamId, identity, role, rtc, chat: chatToken };
     },
   };

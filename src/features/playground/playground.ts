@@ -4,7 +4,7 @@ import type { Runtime } from "../../kernel/runtime.ts";
 import { ApiError } from "../../protocol/errors.ts";
 import type { NetworkProfile, PlaygroundMode } from "../../protocol/playground.ts";
 import type { ChatService } from "../chat/chat.ts";
-import type { Admission } from "../live-streams/admission.service.ts";
+import type { StreamGrant } from "../live-streams/admission.service.ts";
 import type { LiveStreamRow } from "../live-streams/live-stream.table.ts";
 import type { LiveStreams } from "../live-streams/live-streams.ts";
 import type { LiveRooms } from "../rooms/live-rooms.ts";
@@ -22,8 +22,8 @@ type PlaygroundDeps = {
 type PlaygroundJoin = { room: string; identity: string; mode: PlaygroundMode };
 
 /** The credentials are stored, but not signed yet. */
-type PlaygroundAdmission = PlaygroundJoin &
-  Pick<Admission, "rtc" | "chat"> & { conversationId: string; stream: LiveStreamRow | null };
+type PlaygroundGrant = PlaygroundJoin &
+  Pick<StreamGrant, "rtc" | "chat"> & { conversationId: string; stream: LiveStreamRow | null };
 
 const ALL_PERMISSIONS = { publish: true, publishData: true };
 /** Long enough that no token expires while a developer tries things out. */
@@ -96,12 +96,12 @@ export function createPlayground({ ids }: Runtime, deps: PlaygroundDeps) {
 
     requireOpen: () => void tenant(),
 
-    join(unit: Unit, input: Omit<PlaygroundJoin, "identity"> & { identity?: string }): PlaygroundAdmission {
+    join(unit: Unit, input: Omit<PlaygroundJoin, "identity"> & { identity?: string }): PlaygroundGrant {
       const join = { ...input, identity: input.identity ?? `guest-${ids.uuid().slice(-4)}` };
       return { ...join, ...(join.mode === "call" ? call(unit, join) : broadcast(unit, join)) };
     },
 
-    async sign({ mode, identity, rtc, chat: grant, conversationId, stream }: PlaygroundAdmission, publicUrl: string) {
+    async sign({ mode, identity, rtc, chat: grant, conversationId, stream }: PlaygroundGrant, publicUrl: string) {
       const [room, conversation] = await Promise.all([
         rtcTokens.sign(rtc, publicUrl),
         chat.tokens.sign(grant, publicUrl),

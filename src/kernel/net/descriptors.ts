@@ -13,6 +13,7 @@ import { openLibc } from "../libc.ts";
 import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
 import { systemTimers, type Timers } from "../time/timers.ts";
+import { IPPROTO_TCP, SO_ACCEPTCONN, SOL_SOCKET } from "./socket-options.ts";
 
 const { i32, ptr: pointer } = FFIType;
 const SYMBOLS = {
@@ -33,12 +34,9 @@ type Libc = NonNullable<ReturnType<typeof openLibc<typeof SYMBOLS>>>;
 
 /** Constants of Linux, the same on x64 and arm64. */
 const RLIMIT_NOFILE = 7;
-const SOL_SOCKET = 1;
-const SO_ACCEPTCONN = 30;
 const SO_DOMAIN = 39;
 const AF_INET = 2;
 const AF_INET6 = 10;
-const IPPROTO_TCP = 6;
 const TCP_INFO = 11;
 const TCP_ESTABLISHED = 1;
 const EPOLL_CTL_MOD = 3;

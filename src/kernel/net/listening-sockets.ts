@@ -2,7 +2,7 @@
 import { FFIType, ptr } from "bun:ffi";
 import { readdirSync } from "node:fs";
 import { openLibc } from "../libc.ts";
-import { openPortReuse } from "./socket-options.ts";
+import { openPortReuse, SO_ACCEPTCONN, SOL_SOCKET } from "./socket-options.ts";
 
 const { i32, ptr: pointer } = FFIType;
 const SYMBOLS = {
@@ -10,8 +10,6 @@ const SYMBOLS = {
   getsockopt: { args: [i32, i32, i32, pointer, pointer], returns: i32 },
 } as const;
 
-const SOL_SOCKET = 1;
-const SO_ACCEPTCONN = 30;
 /** `struct sockaddr_in6`. The port has the same place in `sockaddr_in`. */
 const ADDRESS_BYTES = 28;
 

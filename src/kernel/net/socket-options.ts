@@ -5,7 +5,11 @@
 import { FFIType, ptr } from "bun:ffi";
 import { openLibc } from "../libc.ts";
 
-const LINUX = { solSocket: 1, rcvBuf: 8, sndBuf: 7, rcvBufForce: 33, sndBufForce: 32 };
+/** Constants of Linux, the same on x64 and arm64. */
+export const SOL_SOCKET = 1;
+export const SO_ACCEPTCONN = 30;
+export const IPPROTO_TCP = 6;
+const LINUX = { solSocket: SOL_SOCKET, rcvBuf: 8, sndBuf: 7, rcvBufForce: 33, sndBufForce: 32 };
 const DARWIN = { solSocket: 0xffff, rcvBuf: 0x1002, sndBuf: 0x1001, rcvBufForce: null, sndBufForce: null };
 /** Linux: (IPPROTO_IP, IP_RECVERR) and (IPPROTO_IPV6, IPV6_RECVERR). */
 const RECVERR = [
@@ -19,7 +23,6 @@ const SET_OPTION = {
 
 /** (IPPROTO_TCP, TCP_NOTSENT_LOWAT) by platform. */
 const NOT_SENT_LOW_WATER: Record<string, number> = { linux: 25, darwin: 0x201 };
-const IPPROTO_TCP = 6;
 
 /**
  * Limits how many unsent bytes the operating system buffers for a socket. This buffer can be neither inspected nor
@@ -61,7 +64,7 @@ export function openPortReuse(): PortReuse | null {
   const libc = process.platform === "linux" ? openLibc(SET_OPTION) : null;
   if (!libc) return null;
   const set = (fd: number, option: number, value: Int32Array | Uint8Array) =>
-    libc.symbols.setsockopt(fd, LINUX.solSocket, option, ptr(value), value.byteLength) === 0;
+    libc.symbols.setsockopt(fd, SOL_SOCKET, option, ptr(value), value.byteLength) === 0;
   return {
     allow: (fd, isAllowed) => set(fd, REUSE_PORT, new Int32Array([isAllowed ? 1 : 0])),
     attach(fd, program) {

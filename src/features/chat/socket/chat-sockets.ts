@@ -8,7 +8,7 @@ import { iso } from "../../../kernel/time/clock.ts";
 import { every } from "../../../kernel/time/timers.ts";
 import { ChatClientFrames } from "../../../protocol/chat.ts";
 import { CHAT_CLOSE_CODES } from "../../../protocol/close-codes.ts";
-import type { ChatServices } from "../chat-services.ts";
+import type { ChatWithoutSockets } from "../chat-services.ts";
 import { publicScopes } from "../tokens/token.service.ts";
 import { ChatSocket, type ChatSocketDeps } from "./chat-socket.ts";
 import { createCommands } from "./commands.ts";
@@ -16,7 +16,7 @@ import { createConnectionLog } from "./connection-log.ts";
 import { createHub } from "./hub.ts";
 
 /** A browser learns why it was rejected only from a socket that was open: from the close code or an `error` frame. */
-export type Admission = { caller: ChatTokenCaller } | { refused: number; reason: string; error?: FrameError };
+export type Authentication = { caller: ChatTokenCaller } | { refused: number; reason: string; error?: FrameError };
 
 const SWEEP_EVERY_MS = 250;
 const HEARTBEAT_SECONDS = 15;
@@ -29,7 +29,11 @@ const REFUSED: SocketEvents = { received: () => {}, closed: () => {} };
 export type ChatSockets = ReturnType<typeof createChatSockets>;
 
 /** All sockets of chat, from the first frame to the drain. */
-export function createChatSockets(runtime: Runtime, chat: ChatServices, isArchived: (projectId: string) => boolean) {
+export function createChatSockets(
+  runtime: Runtime,
+  chat: ChatWithoutSockets,
+  isArchived: (projectId: string) => boolean,
+) {
   const { bus, config, ids, log, metrics, now, timers, writer } = runtime;
   const hub = createHub(runtime, chat.access);
   const connections = createConnectionLog(runtime);
@@ -77,17 +81,17 @@ export function createChatSockets(runtime: Runtime, chat: ChatServices, isArchiv
     sweep,
 
     /** Sends the first frame on an open socket, or closes the socket with the reason. */
-    opened(network: TopicSocket, admission: Admission, info: RequestInfo): SocketEvents {
-      if ("refused" in admission) {
-        if (admission.error) network.send(JSON.stringify(errorFrame(admission.error)));
-        network.close(admission.refused, admission.reason);
+    opened(network: TopicSocket, authentication: Authentication, info: RequestInfo): SocketEvents {
+      if ("refused" in authentication) {
+        if (authentication.error) network.send(JSON.stringify(errorFrame(authentication.error)));
+        network.close(authentication.refused, authentication.reason);
         return REFUSED;
       }
       if (draining) {
         network.close(CHAT_CLOSE_CODES.restart, "restarting");
         return REFUSED;
       }
-      const { caller } = admission;
+      const { caller } = authentication;
       if (chat.tokens.isRevoked(caller.tokenId)) {
         network.close(CHAT_CLOSE_CODES.unauthorized, "token revoked");
         return REFUSED;

@@ -12,7 +12,7 @@ import {
 import { ApiError } from "../../../protocol/errors.ts";
 import { type Access, requireActive, requireUnmuted } from "../access.ts";
 import type { EditMessage } from "../chat.schema.ts";
-import type { ChatServices } from "../chat-services.ts";
+import type { ChatWithoutSockets } from "../chat-services.ts";
 import { publicScopes } from "../tokens/token.service.ts";
 import type { ChatSocket } from "./chat-socket.ts";
 import type { Hub } from "./hub.ts";
@@ -21,7 +21,7 @@ type Result<T extends ChatClientFrameType> = ChatAckBody<T> | Promise<ChatAckBod
 type Commands = { [T in ChatClientFrameType]: (socket: ChatSocket, frame: ChatClientFrameOf<T>) => Result<T> };
 
 /** Executes the frames of clients. A command that changes something resolves once the change is on disk. */
-export function createCommands({ config, now, write, writer }: Runtime, chat: ChatServices, hub: Hub) {
+export function createCommands({ config, now, write, writer }: Runtime, chat: ChatWithoutSockets, hub: Hub) {
   const { access, budgets, messages, reactions, readStates, rings, preSend } = chat;
 
   function requireJoined(socket: ChatSocket, found: Access): Access {

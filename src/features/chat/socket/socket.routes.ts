@@ -8,12 +8,12 @@ import { socketCredential } from "../../../kernel/socket/sockets.ts";
 import { CHAT_CLOSE_CODES } from "../../../protocol/close-codes.ts";
 import { ApiError } from "../../../protocol/errors.ts";
 import type { ChatService } from "../chat.ts";
-import type { Admission } from "./chat-sockets.ts";
+import type { Authentication } from "./chat-sockets.ts";
 
 type ChatSocketDeps = { chat: ChatService; originPolicy: (projectId: string) => OriginPolicy };
 
 export const chatSocketRoutes = ({ infoOf, sockets }: Http, { chat, originPolicy }: ChatSocketDeps) => {
-  async function admit(token: string | null, info: RequestInfo): Promise<Admission> {
+  async function admit(token: string | null, info: RequestInfo): Promise<Authentication> {
     try {
       chat.budgets.connect(info.ip);
     } catch (failure) {
@@ -39,9 +39,9 @@ export const chatSocketRoutes = ({ infoOf, sockets }: Http, { chat, originPolicy
       const info = infoOf(request);
       if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") throw notASocket();
       const { token, headers } = socketCredential(request);
-      const admission = await admit(token, info);
+      const authentication = await admit(token, info);
       const accepted = sockets.accept(server, request, headers, (socket) =>
-        chat.sockets.opened(socket, admission, info),
+        chat.sockets.opened(socket, authentication, info),
       );
       if (!accepted) throw notASocket();
     },
