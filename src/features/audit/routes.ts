@@ -1,8 +1,8 @@
 import { Elysia, t } from "elysia";
-import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import { NEWEST_BY_ID, page, pageQuery } from "../../kernel/http/serving/pages.ts";
+import { memberRoute } from "../../kernel/http/shared-routes.ts";
 import { AuditAction, AuditEntry } from "./audit.schema.ts";
 import type { AuditRow } from "./audit.store.ts";
 import type { AuditService } from "./audit.ts";
@@ -49,12 +49,7 @@ const projectRoutes = ({ guards }: Http, list: List) =>
   new Elysia({ prefix: "/v1/projects/:projectId/audit-logs", tags: ["audit"] })
     .use(guards.member)
     .get("", (context) => list(context, context.projectId), {
-      ...documented("Administrative actions on the project, newest first", [
-        "SVC_PROJECT_NOT_FOUND",
-        "SVC_PERMISSION_DENIED",
-        "SVC_INVALID_CURSOR",
-      ]),
-      transform: permit("audit:read"),
+      ...memberRoute("audit:read", "Administrative actions on the project, newest first", ["SVC_INVALID_CURSOR"]),
       query: AuditQuery,
       response: { 200: t.Array(AuditEntry) },
     });

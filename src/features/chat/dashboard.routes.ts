@@ -4,6 +4,7 @@ import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import { EnvironmentQuery } from "../../kernel/http/schema.ts";
 import { NEWEST_BY_ID, NEWEST_BY_NUMBER, page, pageQuery } from "../../kernel/http/serving/pages.ts";
+import { memberRoute } from "../../kernel/http/shared-routes.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import { iso } from "../../kernel/time/clock.ts";
@@ -50,8 +51,7 @@ export const chatDashboardRoutes = ({ guards }: Http, { now }: Runtime, chat: Ch
         ...conversations.attachmentTotals(context),
       }),
       {
-        ...documented("Chat activity in numbers", ["SVC_PROJECT_NOT_FOUND"]),
-        transform: permit("chat:read"),
+        ...memberRoute("chat:read", "Chat activity in numbers"),
         query: t.Object(EnvironmentQuery),
         response: { 200: ChatOverview },
       },
@@ -69,8 +69,7 @@ export const chatDashboardRoutes = ({ guards }: Http, { now }: Runtime, chat: Ch
         });
       },
       {
-        ...documented("Sessions on the chat socket, newest first", ["SVC_PROJECT_NOT_FOUND", "SVC_INVALID_CURSOR"]),
-        transform: permit("chat:read"),
+        ...memberRoute("chat:read", "Sessions on the chat socket, newest first", ["SVC_INVALID_CURSOR"]),
         query: t.Object({ ...pageQuery, ...EnvironmentQuery }),
         response: { 200: t.Array(ChatConnection) },
       },
@@ -86,18 +85,13 @@ export const chatDashboardRoutes = ({ guards }: Http, { now }: Runtime, chat: Ch
           show: summarize,
         }),
       {
-        ...documented("Conversations with message counts and last activity", [
-          "SVC_PROJECT_NOT_FOUND",
-          "SVC_INVALID_CURSOR",
-        ]),
-        transform: permit("chat:read"),
+        ...memberRoute("chat:read", "Conversations with message counts and last activity", ["SVC_INVALID_CURSOR"]),
         query: t.Object({ ...pageQuery, ...EnvironmentQuery, status: t.Optional(ConversationStatus) }),
         response: { 200: t.Array(ConversationSummary) },
       },
     )
     .get("/conversations/:conversationId", (context) => summarize(find(context, context.params.conversationId)), {
-      ...documented("One conversation", ["SVC_PROJECT_NOT_FOUND", "SVC_CONVERSATION_NOT_FOUND"]),
-      transform: permit("chat:read"),
+      ...memberRoute("chat:read", "One conversation", ["SVC_CONVERSATION_NOT_FOUND"]),
       query: t.Object(EnvironmentQuery),
       response: { 200: ConversationSummary },
     })

@@ -1,10 +1,9 @@
 import { Elysia, t } from "elysia";
 import { authorOf } from "../../kernel/http/callers.ts";
-import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
-import { documented } from "../../kernel/http/reference/docs.ts";
 import { EnvironmentQuery } from "../../kernel/http/schema.ts";
 import { NEWEST_BY_ID, page, pageQuery } from "../../kernel/http/serving/pages.ts";
+import { memberRoute } from "../../kernel/http/shared-routes.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { ApiKeyService } from "./api-key.service.ts";
 import { ApiKey, CreateApiKey, CreatedApiKey, SigningSecret } from "./project.schema.ts";
@@ -23,11 +22,9 @@ export const apiKeyRoutes = ({ guards, idempotency, rateLimit }: Http, { write }
           show: apiKeys.present,
         }),
       {
-        ...documented("API keys, of both environments unless one is asked for", [
-          "SVC_PROJECT_NOT_FOUND",
+        ...memberRoute("api-keys:read", "API keys, of both environments unless one is asked for", [
           "SVC_INVALID_CURSOR",
         ]),
-        transform: permit("api-keys:read"),
         query: t.Object({ ...pageQuery, ...EnvironmentQuery }),
         response: { 200: t.Array(ApiKey) },
       },
@@ -42,19 +39,15 @@ export const apiKeyRoutes = ({ guards, idempotency, rateLimit }: Http, { write }
         );
       },
       {
-        ...documented(
+        ...memberRoute(
+          "api-keys:manage",
           "Create an API key",
-          [
-            "SVC_PROJECT_NOT_FOUND",
-            "SVC_PERMISSION_DENIED",
-            "SVC_CONFLICT",
-            "SVC_RATE_LIMITED",
-            "SVC_IDEMPOTENCY_IN_PROGRESS",
-            "SVC_IDEMPOTENCY_KEY_REUSED",
-          ],
-          "The response alone contains the whole key; it cannot be shown again.",
+          ["SVC_CONFLICT", "SVC_RATE_LIMITED", "SVC_IDEMPOTENCY_IN_PROGRESS", "SVC_IDEMPOTENCY_KEY_REUSED"],
+          {
+            description: "The response alone contains the whole key; it cannot be shown again.",
+            rateLimit: rateLimit("API_KEYS"),
+          },
         ),
-        transform: [permit("api-keys:manage"), rateLimit("API_KEYS")],
         query: t.Object(EnvironmentQuery),
         body: CreateApiKey,
         response: { 201: CreatedApiKey },
@@ -65,12 +58,15 @@ export const apiKeyRoutes = ({ guards, idempotency, rateLimit }: Http, { write }
       (context) =>
         write((unit) => apiKeys.revealSigningSecret(unit, context.projectId, context.params.keyId, authorOf(context))),
       {
-        ...documented(
+        ...memberRoute(
+          "api-keys:manage",
           "Show the secret with which a backend signs tokens for LiveKit's SDKs",
-          ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED", "SVC_API_KEY_NOT_FOUND"],
-          "Derived from the key, so that it can be shown again; each time is on the audit log. A revoked key has none.",
+          ["SVC_API_KEY_NOT_FOUND"],
+          {
+            description:
+              "Derived from the key, so that it can be shown again; each time is on the audit log. A revoked key has none.",
+          },
         ),
-        transform: permit("api-keys:manage"),
         response: { 200: SigningSecret },
       },
     )
@@ -82,12 +78,6 @@ export const apiKeyRoutes = ({ guards, idempotency, rateLimit }: Http, { write }
         context.set.status = 204;
       },
       {
-        ...documented("Revoke an API key", [
-          "SVC_PROJECT_NOT_FOUND",
-          "SVC_PERMISSION_DENIED",
-          "SVC_CONFLICT",
-          "SVC_API_KEY_NOT_FOUND",
-        ]),
-        transform: permit("api-keys:manage"),
+        ...memberRoute("api-keys:manage", "Revoke an API key", ["SVC_CONFLICT", "SVC_API_KEY_NOT_FOUND"]),
       },
     );

@@ -1,10 +1,10 @@
 import { Elysia, t } from "elysia";
 import { authorOf } from "../../kernel/http/callers.ts";
-import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import { EnvironmentQuery } from "../../kernel/http/schema.ts";
 import { NEWEST_BY_ID, NEWEST_BY_TIME, page, pageQuery } from "../../kernel/http/serving/pages.ts";
+import { memberRoute } from "../../kernel/http/shared-routes.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { Email } from "../accounts/account.schema.ts";
 import type { InvitationService } from "./invitation.service.ts";
@@ -34,8 +34,7 @@ const membershipRoutes = ({ guards }: Http, { write }: Runtime, { members, invit
           show: members.present,
         }),
       {
-        ...documented("Members of the project", ["SVC_PROJECT_NOT_FOUND", "SVC_INVALID_CURSOR"]),
-        transform: permit("members:read"),
+        ...memberRoute("members:read", "Members of the project", ["SVC_INVALID_CURSOR"]),
         query: t.Object(pageQuery),
         response: { 200: t.Array(Member) },
       },
@@ -53,12 +52,10 @@ const membershipRoutes = ({ guards }: Http, { write }: Runtime, { members, invit
         return members.present(result.member);
       },
       {
-        ...documented(
-          "Add a member",
-          ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED", "SVC_CONFLICT"],
-          "A user with an account becomes a member at once (201, or 200 for a member who has that role already). Any other address gets an invitation by mail (202).",
-        ),
-        transform: permit("members:manage"),
+        ...memberRoute("members:manage", "Add a member", ["SVC_CONFLICT"], {
+          description:
+            "A user with an account becomes a member at once (201, or 200 for a member who has that role already). Any other address gets an invitation by mail (202).",
+        }),
         query: t.Object(EnvironmentQuery),
         body: t.Object({ email: Email, role: ProjectRole }),
         response: { 200: Member, 201: Member, 202: Invitation },
@@ -73,14 +70,11 @@ const membershipRoutes = ({ guards }: Http, { write }: Runtime, { members, invit
         );
       },
       {
-        ...documented("Change a member's role", [
-          "SVC_PROJECT_NOT_FOUND",
-          "SVC_PERMISSION_DENIED",
+        ...memberRoute("members:manage", "Change a member's role", [
           "SVC_CONFLICT",
           "SVC_MEMBER_NOT_FOUND",
           "SVC_LAST_OWNER",
         ]),
-        transform: permit("members:manage"),
         query: t.Object(EnvironmentQuery),
         body: t.Object({ role: ProjectRole }),
         response: { 200: Member },
@@ -118,8 +112,7 @@ const invitationRoutes = ({ guards }: Http, { write }: Runtime, { invitations }:
           show: invitations.present,
         }),
       {
-        ...documented("Invitations that are not accepted yet", ["SVC_PROJECT_NOT_FOUND", "SVC_INVALID_CURSOR"]),
-        transform: permit("members:read"),
+        ...memberRoute("members:read", "Invitations that are not accepted yet", ["SVC_INVALID_CURSOR"]),
         query: t.Object(pageQuery),
         response: { 200: t.Array(Invitation) },
       },
@@ -132,13 +125,7 @@ const invitationRoutes = ({ guards }: Http, { write }: Runtime, { invitations }:
         context.set.status = 204;
       },
       {
-        ...documented("Withdraw an invitation", [
-          "SVC_PROJECT_NOT_FOUND",
-          "SVC_PERMISSION_DENIED",
-          "SVC_CONFLICT",
-          "SVC_INVITATION_NOT_FOUND",
-        ]),
-        transform: permit("members:manage"),
+        ...memberRoute("members:manage", "Withdraw an invitation", ["SVC_CONFLICT", "SVC_INVITATION_NOT_FOUND"]),
       },
     );
 

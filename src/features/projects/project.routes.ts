@@ -1,10 +1,10 @@
 import { Elysia, t } from "elysia";
 import { authorOf } from "../../kernel/http/callers.ts";
-import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import { EnvironmentQuery } from "../../kernel/http/schema.ts";
 import { NEWEST_BY_ID, page, pageQuery } from "../../kernel/http/serving/pages.ts";
+import { memberRoute } from "../../kernel/http/shared-routes.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { apiKeyRoutes } from "./api-key.routes.ts";
 import type { ApiKeyService } from "./api-key.service.ts";
@@ -76,8 +76,7 @@ const projectRoutes = ({ guards }: Http, { write }: Runtime, projects: ProjectSe
   new Elysia({ prefix: "/v1/projects/:projectId", tags: ["projects"] })
     .use(guards.member)
     .get("", ({ projectId, role }) => projects.present(projects.find(projectId), role), {
-      ...documented("One project", ["SVC_PROJECT_NOT_FOUND"]),
-      transform: permit("project:read"),
+      ...memberRoute("project:read", "One project"),
       response: { 200: Project },
     })
     .patch(
@@ -87,12 +86,7 @@ const projectRoutes = ({ guards }: Http, { write }: Runtime, projects: ProjectSe
         return projects.present(await write((unit) => projects.update(unit, projectId, body, authorOf(context))), role);
       },
       {
-        ...documented("Rename or describe a project", [
-          "SVC_PROJECT_NOT_FOUND",
-          "SVC_PERMISSION_DENIED",
-          "SVC_CONFLICT",
-        ]),
-        transform: permit("project:update"),
+        ...memberRoute("project:update", "Rename or describe a project", ["SVC_CONFLICT"]),
         query: t.Object(EnvironmentQuery),
         body: t.Object({ name: t.Optional(ProjectName), description: t.Optional(Description) }),
         response: { 200: Project },
@@ -105,12 +99,9 @@ const projectRoutes = ({ guards }: Http, { write }: Runtime, projects: ProjectSe
         context.set.status = 204;
       },
       {
-        ...documented(
-          "Archive a project",
-          ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED"],
-          "Its API keys stop working; its data stays readable to its members.",
-        ),
-        transform: permit("project:archive"),
+        ...memberRoute("project:archive", "Archive a project", [], {
+          description: "Its API keys stop working; its data stays readable to its members.",
+        }),
         query: t.Object(EnvironmentQuery),
       },
     )
@@ -124,12 +115,9 @@ const projectRoutes = ({ guards }: Http, { write }: Runtime, projects: ProjectSe
         );
       },
       {
-        ...documented(
-          "Replace the browser origins that may use the project",
-          ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED", "SVC_CONFLICT"],
-          "An empty list allows any origin. Unless switched off, localhost is allowed besides the list.",
-        ),
-        transform: permit("project:update"),
+        ...memberRoute("project:update", "Replace the browser origins that may use the project", ["SVC_CONFLICT"], {
+          description: "An empty list allows any origin. Unless switched off, localhost is allowed besides the list.",
+        }),
         query: t.Object(EnvironmentQuery),
         body: t.Object({
           allowedOrigins: t.Array(t.String({ maxLength: 300 }), { maxItems: MAX_ORIGINS }),

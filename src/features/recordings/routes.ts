@@ -1,11 +1,10 @@
 import { Elysia, t } from "elysia";
 import { authorOf, authorOfKey } from "../../kernel/http/callers.ts";
-import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import { oneOf } from "../../kernel/http/schema.ts";
 import { NEWEST_BY_TIME, type PageRequest, page, pageQuery } from "../../kernel/http/serving/pages.ts";
-import { sharedRoutes } from "../../kernel/http/shared-routes.ts";
+import { memberRoute, sharedRoutes } from "../../kernel/http/shared-routes.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
 import { RECORDING_STATUSES, type RecordingStatus } from "../../protocol/enums.ts";
@@ -79,8 +78,7 @@ const startByMemberRoute = ({ guards, idempotency }: Http, { recordings, rooms }
       );
     },
     {
-      ...documented("Record a room", ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED", ...START_ERRORS]),
-      transform: permit("recordings:manage"),
+      ...memberRoute("recordings:manage", "Record a room", [...START_ERRORS]),
       body: StartRecording,
       response: { 201: Recording },
     },

@@ -6,6 +6,7 @@ import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import { EnvironmentQuery } from "../../kernel/http/schema.ts";
 import { NEWEST_BY_ID, type PageRequest, page, pageQuery } from "../../kernel/http/serving/pages.ts";
+import { memberRoute } from "../../kernel/http/shared-routes.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { LiveRooms } from "./live-rooms.ts";
 import type { ModerationService } from "./moderation.service.ts";
@@ -168,8 +169,7 @@ const roomMemberRoutes = ({ guards, idempotency, rateLimit }: Http, { write }: R
       "",
       (context) => idempotency.create(context, (unit) => rooms.present(rooms.create(unit, context, context.body))),
       {
-        ...documented("Create a room", ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED", "SVC_CONFLICT"]),
-        transform: permit("rooms:manage"),
+        ...memberRoute("rooms:manage", "Create a room", ["SVC_CONFLICT"]),
         query: t.Object(EnvironmentQuery),
         body: CreateRoom,
         response: { 201: Room },

@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
-import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
+import { memberRoute } from "../../kernel/http/shared-routes.ts";
 import { ProjectUsage, ProjectUsageQuery, Usage, UsageDetail, UsageQuery } from "./usage.schema.ts";
 import type { UsageService } from "./usage.ts";
 
@@ -22,8 +22,7 @@ const projectUsageRoutes = ({ guards }: Http, usage: UsageService) =>
   new Elysia({ prefix: "/v1/projects/:projectId/usage", tags: ["usage"] })
     .use(guards.member)
     .get("", ({ projectId, query }) => usage.project(projectId, query), {
-      ...documented("Minutes of one project", ["SVC_PROJECT_NOT_FOUND"]),
-      transform: permit("usage:read"),
+      ...memberRoute("usage:read", "Minutes of one project"),
       query: ProjectUsageQuery,
       response: { 200: ProjectUsage },
     });

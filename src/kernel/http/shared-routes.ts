@@ -42,17 +42,20 @@ const KEYS: Callers = {
   }),
 };
 
+/** The documentation of a route for members of a project only, with their permission. */
+export const memberRoute: Callers["route"] = (permission, summary, errors = [], { description, rateLimit } = {}) => {
+  const denied: ErrorCode[] = PERMISSIONS.VIEWER.includes(permission) ? [] : ["SVC_PERMISSION_DENIED"];
+  return {
+    ...documented(summary, ["SVC_PROJECT_NOT_FOUND", ...denied, ...errors], description),
+    transform: rateLimit ? [permit(permission), rateLimit] : permit(permission),
+  };
+};
+
 const MEMBERS: Callers = {
   pick: (_forKeys, forMembers) => forMembers,
   environmentQuery: EnvironmentQuery,
   inEnvironment: { query: t.Object(EnvironmentQuery) },
-  route(permission, summary, errors = [], { description, rateLimit } = {}) {
-    const denied: ErrorCode[] = PERMISSIONS.VIEWER.includes(permission) ? [] : ["SVC_PERMISSION_DENIED"];
-    return {
-      ...documented(summary, ["SVC_PROJECT_NOT_FOUND", ...denied, ...errors], description),
-      transform: rateLimit ? [permit(permission), rateLimit] : permit(permission),
-    };
-  },
+  route: memberRoute,
 };
 
 const forKeys = <const Path extends string>({ guards }: Http, prefix: Path, tag: string) =>
