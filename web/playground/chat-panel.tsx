@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
+import { openWhenKnown } from "../react/conference/open-when-known.ts";
 import type { Conversation, LocalMessage } from "../sdk/index.ts";
 import { Icon } from "./icon.tsx";
 import { attempt, changes, notify } from "./session.ts";
@@ -176,9 +177,7 @@ function AttachmentLink({ attachment: { id, filename, mimeType, size }, conversa
       () => {},
     );
   }, [id]);
-  const show = attempt(async () => {
-    open(await conversation.downloadUrl(id), "_blank", "noopener");
-  });
+  const show = attempt(() => openWhenKnown(conversation.downloadUrl(id)));
   return (
     <button type="button" class="button file" onClick={show}>
       {imageUrl.value ? <img src={imageUrl.value} alt="" /> : <Icon name="file" />}

@@ -163,6 +163,49 @@ createRoot(document.getElementById("app")).render(<div style={{ height: "600px" 
   await page.context().close();
 }, 180_000);
 
+test("the chat of <Conference> opens a file in a window of the click itself, which no browser blocks", async () => {
+  const stoa = new Stoa(server);
+  const { rtc, chat } = await stoa.mintJoin({ room: "files", user: "anna" });
+  const props = { endpoint: rtc.endpoint, token: rtc.token, chat };
+  const { page } = await opened(
+    await bundled(
+      `/** @jsxImportSource react */
+import { createRoot } from "react-dom/client";
+import { Conference } from "${ROOT}/web/react/index.ts";
+createRoot(document.getElementById("app")).render(<Conference {...${JSON.stringify(props)}} />);`,
+    ),
+  );
+  await page.getByRole("button", { name: "Chat" }).click();
+  await page
+    .locator('input[type="file"]')
+    .setInputFiles({ name: "dot.gif", mimeType: "image/gif", buffer: Buffer.from("GIF89a") });
+  const file = page.getByRole("log").getByRole("button", { name: "dot.gif (6 B)" });
+  await file.waitFor();
+
+  const popup = page.waitForEvent("popup");
+  const opensAtOnce = await file.evaluate((button: HTMLElement) => {
+    const { open } = window;
+    let opened = 0;
+    window.open = (...target) => {
+      opened += 1;
+      return open.call(window, ...target);
+    };
+    button.click();
+    window.open = open;
+    return opened;
+  });
+  expect(opensAtOnce).toBe(1);
+  await (await popup).waitForURL(/\/v1\/storage\//);
+
+  await page.route("**/download-url", (route) => route.abort());
+  const empty = page.waitForEvent("popup");
+  await file.click();
+  await page.getByRole("alert").waitFor();
+  const closed = await empty;
+  if (!closed.isClosed()) await closed.waitForEvent("close");
+  await page.context().close();
+}, 180_000);
+
 test("[21] the hooks add less than 6 KB to the SDK without the conference", async () => {
   const size = async (source: string) => {
     const entry = join(ROOT, "dist", "size-of.ts");

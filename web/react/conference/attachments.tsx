@@ -1,6 +1,7 @@
 /** @jsxImportSource react */
 import { useEffect, useRef, useState } from "react";
 import { type Conversation, type LocalMessage, StoaError } from "../../sdk/index.ts";
+import { openWhenKnown } from "./open-when-known.ts";
 
 /** What went wrong, and how to try it again where that can help. */
 export type Failure = { text: string; retry?: () => void };
@@ -59,16 +60,12 @@ type AttachmentProps = {
 
 /** Download addresses are signed and expire, so each one is requested when it is needed. */
 export function AttachmentLink({ attachment: { id, filename, size }, conversation, onFailure }: AttachmentProps) {
-  const download = async () => {
-    try {
-      const url = await conversation?.downloadUrl(id);
-      if (url !== undefined) window.open(url, "_blank", "noopener");
-    } catch (error) {
-      onFailure({ text: (error as Error).message });
-    }
+  const download = () => {
+    if (!conversation) return;
+    openWhenKnown(conversation.downloadUrl(id)).catch((error: Error) => onFailure({ text: error.message }));
   };
   return (
-    <button className="stoa-link" type="button" onClick={() => void download()}>
+    <button className="stoa-link" type="button" onClick={download}>
       {filename} ({sizeText(size)})
     </button>
   );
