@@ -67,7 +67,13 @@ async function two(workers = 1) {
   const start = async (serverName: string) => {
     const where = { port: 0, hostname: "127.0.0.1", announce: ["127.0.0.1"], tcp: false };
     const log = { info() {}, error() {} };
-    const media = await EmbeddedMedia.start({ workers, log, ...where, spreadFrom: workers > 1 ? 1 : 100 });
+    const media = await EmbeddedMedia.start({
+      workers,
+      warmUp: false,
+      log,
+      ...where,
+      spreadFrom: workers > 1 ? 1 : 100,
+    });
     cleanup.push(() => media.close());
     const node = new Node(serverName, media);
     media.onEvent((event) => {

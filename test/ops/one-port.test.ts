@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { $ } from "bun";
 import type { Connection } from "../../web/sdk/server.ts";
-import { PROGRAM } from "../cli/stoa.ts";
+import { PROGRAM, WARM_UP } from "../cli/stoa.ts";
 import { joinRoom, receivesAudio, waitForFrames } from "../e2e/sdk/page-api.ts";
 import type { Scripted } from "../e2e/sdk/scripted.ts";
 import { type Behind, DOMAIN, FLEET_SECRET, NODE_DOMAIN, type OnePort, openOnePort } from "./one-port.ts";
@@ -23,7 +23,7 @@ async function startNode({ lan, certificate: { cert, key, ca }, keep }: OnePort)
   const command = [...node.prefix, ...PROGRAM, "node", "--control-plane", `https://${DOMAIN}`, ...own, ...place];
   // Each has a certificate of the test's authority.
   const secrets = { SFU_REGISTRATION_SECRET: FLEET_SECRET, NODE_EXTRA_CA_CERTS: ca };
-  const env = { PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...secrets };
+  const env = { PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...WARM_UP, ...secrets };
   const child = Bun.spawn(command, { env, stdout: "pipe", stderr: "inherit" });
   keep(child);
   await registered(child.stdout);

@@ -17,7 +17,7 @@ describe("the embedded media node", () => {
   const log = { info: () => {}, error: () => {} };
   const where = { port: 0, hostname: "127.0.0.1", announce: ["127.0.0.1"], tcp: true };
   const start = async (options: Partial<EmbeddedMediaOptions> = {}) => {
-    const media = await EmbeddedMedia.start({ workers: 2, log, ...where, ...options });
+    const media = await EmbeddedMedia.start({ workers: 2, warmUp: false, log, ...where, ...options });
     cleanup.push(() => media.close());
     const events: MediaEvent[] = [];
     media.onEvent((event) => void events.push(event));

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Locator, Page } from "playwright-core";
-import { PROGRAM } from "../../cli/stoa.ts";
+import { PROGRAM, WARM_UP } from "../../cli/stoa.ts";
 import { launch } from "./stage.ts";
 
 type DevOutput = { dashboardUrl: string; email: string; password: string };
@@ -28,7 +28,8 @@ async function seesBoth(page: Page): Promise<void> {
 
 test("[8] from `stoa dev` to a call between two tabs takes four clicks in the dashboard", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "stoa-newcomer-"));
-  const settings = { DATA_DIR: dataDir, PORT: "0", MEDIA_UDP_PORT: "0", MEDIA_WORKERS: "1", LOG_LEVEL: "error" };
+  const ports = { PORT: "0", MEDIA_UDP_PORT: "0" };
+  const settings = { DATA_DIR: dataDir, ...ports, MEDIA_WORKERS: "1", ...WARM_UP, LOG_LEVEL: "error" };
   const server = Bun.spawn([...PROGRAM, "dev", "--json"], {
     cwd: dataDir,
     env: { PATH: process.env.PATH, ...settings },

@@ -33,7 +33,7 @@ afterEach(async () => {
 
 async function embedded(): Promise<EmbeddedMedia> {
   const loopback = { hostname: "127.0.0.1", announce: ["127.0.0.1"] };
-  const media = await EmbeddedMedia.start({ workers: 1, port: 0, ...loopback, tcp: false, log });
+  const media = await EmbeddedMedia.start({ workers: 1, warmUp: false, port: 0, ...loopback, tcp: false, log });
   cleanup.push(() => media.close());
   return media;
 }

@@ -16,6 +16,7 @@ test.each([
   const logged: unknown[] = [];
   const media = await EmbeddedMedia.start({
     workers: 1,
+    warmUp: false,
     port: 0,
     hostname: "127.0.0.1",
     announce: ["127.0.0.1"],

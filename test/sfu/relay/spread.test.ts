@@ -28,7 +28,7 @@ describe("a room on several workers", () => {
       error: () => {},
     };
     const where = { port: 0, hostname: "127.0.0.1", announce: ["127.0.0.1"], tcp: false };
-    const media = await EmbeddedMedia.start({ workers: 2, log, ...where, spreadFrom: 2, ...options });
+    const media = await EmbeddedMedia.start({ workers: 2, warmUp: false, log, ...where, spreadFrom: 2, ...options });
     cleanup.push(() => media.close());
     const events: MediaEvent[] = [];
     media.onEvent((event) => void events.push(event));
