@@ -93,7 +93,7 @@ const FROM_BINARY = [
  * Folders whose pages open in `chromium-headless-shell`, which has Chromium's engine and no windows: opening and closing a
  * page takes 0.14 instead of 0.87 s of CPU time.
  */
-const IN_HEADLESS_SHELL = ["e2e/dashboard", "gateways/livekit"];
+const IN_HEADLESS_SHELL = ["e2e/dashboard", "e2e/embed", "e2e/playground", "e2e/sdk", "gateways/livekit"];
 
 const NETWORK_TOOLS = ["iproute2", "nftables"];
 

@@ -1,3 +1,4 @@
+// browser: windows
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 import { type RunningStoa, startStoa } from "../../../src/cli/start/start-stoa.ts";

@@ -1,4 +1,3 @@
-// browser: shell
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { joinChat, messageTexts } from "./page-api.ts";
 import { openStage, type SitePage, type Stage } from "./stage.ts";

@@ -1,4 +1,3 @@
-// browser: shell
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chromium } from "playwright-core";
 import { CHROMIUM } from "../../harness/browsers.ts";

@@ -1,4 +1,3 @@
-// browser: shell
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join, type Participant, tone, type VideoEvent } from "../../../src/rtc-client/participant/participant.ts";
 import type { EncodedVideo } from "../../../src/rtc-client/participant/participant-events.ts";

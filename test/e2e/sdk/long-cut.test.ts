@@ -1,4 +1,5 @@
 // suite: soak
+// browser: windows
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { openCall } from "./call.ts";
 import { openStage, type Stage } from "./stage.ts";

@@ -1,3 +1,4 @@
+// browser: windows
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type * as Processors from "../../../web/sdk/processors/index.ts";
 import { joinRoom, waitForFrames } from "./page-api.ts";

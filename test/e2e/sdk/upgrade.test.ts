@@ -1,5 +1,6 @@
 // suite: soak
 // runs: alone
+// browser: windows
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";
