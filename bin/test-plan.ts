@@ -130,7 +130,7 @@ const PACKAGES: Record<string, string[]> = {
     "gstreamer1.0-plugins-bad",
     "gstreamer1.0-plugins-ugly",
   ],
-  "gateways/livekit": ["chromium", "firefox-esr"],
+  "gateways/livekit": ["chromium", "firefox-esr", "libnss3-tools", "openssl"],
   "network/acme": ["pebble"],
   "network/tls": ["coturn"],
   "nodes/remote": NETWORK_TOOLS,

@@ -280,6 +280,7 @@ export class EmbeddedMedia implements MediaNode {
   updateSubscriptions = (request: MediaRequest<"updateSubscriptions">) => this.#call("updateSubscriptions", request);
   setTrackMuted = (request: MediaRequest<"setTrackMuted">) => this.#call("setTrackMuted", request);
   unpublish = (request: MediaRequest<"unpublish">) => this.#call("unpublish", request);
+  limitDownlink = (request: MediaRequest<"limitDownlink">) => this.#call("limitDownlink", request);
   flight = (request: ParticipantRef) => this.#call("flight", request);
 
   async setNetwork(request: MediaRequest<"setNetwork">): Promise<void> {

@@ -343,6 +343,7 @@ export class RemoteMedia implements MediaNode {
   }
 
   setNetwork = (request: MediaRequest<"setNetwork">) => this.#call("setNetwork", request);
+  limitDownlink = (request: MediaRequest<"limitDownlink">) => this.#call("limitDownlink", request);
   flight = (request: ParticipantRef) => this.#call("flight", request);
   rooms = () => this.#call("rooms", undefined);
   load = () => this.#call("load", undefined);

@@ -367,6 +367,11 @@ export interface MediaNode {
   stopRecording(recording: RecordingRef): Promise<void>;
   /** Simulates a bad network for all participants with that identity, even after a rejoin; for development. */
   setNetwork(change: SetNetwork): Promise<void>;
+  /**
+   * Assumes that the path to the participant carries no more than this, until it leaves; null for what the estimate says.
+   * Nothing is dropped: layers are chosen that fit, and videos that do not fit are paused.
+   */
+  limitDownlink(change: ParticipantRef & { bitsPerSecond: number | null }): Promise<void>;
   /** The last seconds of a participant's packets, without content. Null for an unknown participant. */
   flight(participant: ParticipantRef): Promise<FlightDump | null>;
   /** Where links to the other nodes of the room end. */
@@ -403,6 +408,7 @@ export const MEDIA_METHODS = Object.keys({
   startRecording: true,
   stopRecording: true,
   setNetwork: true,
+  limitDownlink: true,
   flight: true,
   linkPoint: true,
   relay: true,

@@ -320,6 +320,8 @@ export class Engine {
         return this.#rooms.get(call.request.roomId)?.stopRecording(call.request);
       case "setNetwork":
         return this.#room(call.request).setNetwork(call.request);
+      case "limitDownlink":
+        return this.#participant(call.request).downlink.limit(call.request.bitsPerSecond);
       case "flight":
         return this.#rooms.get(call.request.roomId)?.find(call.request.participantId)?.flight() ?? null;
       case "room":

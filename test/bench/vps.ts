@@ -7,8 +7,9 @@ import type { Check } from "../../src/ops/doctor/check.ts";
 import { createApi } from "../../src/ops/load-test/api.ts";
 import { ROOT } from "../cli/stoa.ts";
 import { startPebble } from "../network/acme/pebble.ts";
+import { issue } from "../ops/certificate.ts";
 import { program } from "../ops/machine.ts";
-import { DOMAIN, issue } from "../ops/one-port.ts";
+import { DOMAIN } from "../ops/one-port.ts";
 import { openRelayedCall } from "./edge/relayed-call.ts";
 import { type Measured, report } from "./harness/report.ts";
 

@@ -164,6 +164,9 @@ export function fakeMediaNode(): FakeMediaNode {
       unpublish(peer, entryOf(peer, trackId)[0]);
     },
     async setNetwork() {},
+    async limitDownlink({ participantId, bitsPerSecond }) {
+      calls.push(`limitDownlink ${participantId} ${bitsPerSecond}`);
+    },
     async linkPoint({ roomId }) {
       roomOf(roomId);
       return { worker: 0, publicKey: "A".repeat(43), addresses: ["127.0.0.1"], port: 9 };

@@ -7,7 +7,8 @@ import { createApi } from "../../src/ops/load-test/api.ts";
 import { openRelayedCall } from "../bench/edge/relayed-call.ts";
 import { PROGRAM, startStoa } from "../cli/stoa.ts";
 import { type Lan, openLan } from "../harness/namespaces.ts";
-import { DOMAIN, issue } from "./one-port.ts";
+import { issue } from "./certificate.ts";
+import { DOMAIN } from "./one-port.ts";
 import { keyPath, prepareData } from "./served.ts";
 
 const PATIENCE_MS = 180_000;

@@ -1,7 +1,10 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { $ } from "bun";
 
 export type CertificateFiles = { cert: string; key: string };
+/** The files of a certificate and of its authority. */
+export type IssuedCertificate = CertificateFiles & { ca: string };
 
 /** Makes a self-signed certificate for this machine and one of its addresses, with openssl. */
 export async function makeCertificate(folder: string, name: string, address = "127.0.0.1"): Promise<CertificateFiles> {
@@ -63,4 +66,17 @@ export async function presentedName(url: string): Promise<string> {
   });
   const text = await new Response(client.stdout).text();
   return /^subject=.*CN ?= ?(\S+)$/m.exec(text)?.[1] ?? `no subject in ${text}`;
+}
+
+/** Makes a certificate for these names, with an authority of its own. */
+export async function issue(folder: string, names: string[]): Promise<IssuedCertificate> {
+  const [cert = "", key = "", ca = "", caKey = ""] = ["cert", "key", "ca", "ca-key"].map((name) =>
+    join(folder, `${name}.pem`),
+  );
+  const fresh = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"];
+  await $`openssl req ${fresh} -subj "/CN=House" -keyout ${caKey} -out ${ca}`.quiet();
+  const alternatives = `subjectAltName=${names.map((name) => `DNS:${name}`).join(",")}`;
+  const leaf = ["-addext", alternatives, "-addext", "basicConstraints=CA:FALSE"];
+  await $`openssl req ${fresh} -CA ${ca} -CAkey ${caKey} -subj ${`/CN=${names[0]}`} ${leaf} -keyout ${key} -out ${cert}`.quiet();
+  return { cert, key, ca };
 }

@@ -3,7 +3,6 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { $ } from "bun";
 import { chromium } from "playwright-core";
 import { Stoa } from "../../web/sdk/server.ts";
 import { PROGRAM, startStoa } from "../cli/stoa.ts";
@@ -13,6 +12,7 @@ import { serveSite } from "../e2e/sdk/stage.ts";
 import { tunnel } from "../foreign/clients.ts";
 import { CHROMIUM } from "../harness/browsers.ts";
 import { type Lan, type Machine, openLan } from "../harness/namespaces.ts";
+import { type IssuedCertificate, issue } from "./certificate.ts";
 import { program } from "./machine.ts";
 import { keyPath, prepareData } from "./served.ts";
 
@@ -26,14 +26,11 @@ export const FLEET_SECRET = "a-secret-of-the-fleet";
 export type BrowserName = "chromium" | "firefox";
 export type Behind = "narrow" | "proxied";
 
-/** Files of a certificate, its key and its authority. */
-type Certificate = { cert: string; key: string; ca: string };
-
 export type OnePort = {
   lan: Lan<Behind | "proxy" | "site" | "server" | "node">;
   stoa: Stoa;
   /** A certificate for all names of the test, signed by its own authority. */
-  certificate: Certificate;
+  certificate: IssuedCertificate;
   server: Bun.Subprocess;
   /** Only tcp 443 leaves `narrow`, and only requests through the proxy leave `proxied`. */
   page(browser: BrowserName, behind: Behind): Promise<Scripted>;
@@ -148,19 +145,6 @@ export async function openOnePort(settings: string[] = []): Promise<OnePort> {
       for (const stop of stops.reverse()) await stop();
     },
   };
-}
-
-/** Makes a certificate for these names, with an authority of its own. */
-export async function issue(folder: string, names: string[]): Promise<Certificate> {
-  const [cert = "", key = "", ca = "", caKey = ""] = ["cert", "key", "ca", "ca-key"].map((name) =>
-    join(folder, `${name}.pem`),
-  );
-  const fresh = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"];
-  await $`openssl req ${fresh} -subj "/CN=House" -keyout ${caKey} -out ${ca}`.quiet();
-  const alternatives = `subjectAltName=${names.map((name) => `DNS:${name}`).join(",")}`;
-  const leaf = ["-addext", alternatives, "-addext", "basicConstraints=CA:FALSE"];
-  await $`openssl req ${fresh} -CA ${ca} -CAkey ${caKey} -subj ${`/CN=${names[0]}`} ${leaf} -keyout ${key} -out ${cert}`.quiet();
-  return { cert, key, ca };
 }
 
 /** A network namespace can have its own hosts file. */

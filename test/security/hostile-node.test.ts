@@ -853,6 +853,7 @@ describe("[18] a hostile media node answers", () => {
     startRecording: { roomId: "r", recordingId: "rec", directory: "", startedAtMs: 0, audioOnly: false },
     stopRecording: { roomId: "r", recordingId: "rec" },
     setNetwork: { roomId: "r", identity: "ada", profile: "none" },
+    limitDownlink: { ...ref, bitsPerSecond: 100_000 },
     flight: ref,
     room: { roomId: "r" },
     rooms: undefined,

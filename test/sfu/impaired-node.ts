@@ -102,6 +102,7 @@ export async function startImpairedNode(
     startRecording: (request) => call("startRecording", request),
     stopRecording: (request) => call("stopRecording", request),
     setNetwork: (request) => call("setNetwork", request),
+    limitDownlink: (request) => call("limitDownlink", request),
     flight: (request) => call("flight", request),
     room: (request) => call("room", request),
     rooms: () => call("rooms", undefined),

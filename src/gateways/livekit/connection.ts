@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import {
+  ClientConfigSetting,
   ClientInfo,
   ClientInfo_SDK,
   Codec,
@@ -24,6 +25,7 @@ import type { RtcSession } from "../signaling/rtc-session.ts";
 import type { SignalingCore } from "../signaling/signaling.ts";
 import type { Agents } from "./agents/agents.ts";
 import { dispatchesInToken } from "./agents/dispatch.ts";
+import { type ForcedTransport, ForcedTransports, overTls } from "./forced-transports.ts";
 import { type JoinParameters, sdkName } from "./join-request.ts";
 import type { LivekitSessions } from "./livekit-session.ts";
 import { LivekitSession, type LivekitState, MAX_FRAME_BYTES } from "./livekit-session.ts";
@@ -82,6 +84,7 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
   const { signaling, rooms, rtcTokens, apiKeys, originPolicy, sessions, agents, signToken } = deps;
   const { details } = sessions;
   const { membership, join } = signaling;
+  const forcedTransports = new ForcedTransports(now);
   const readToken = createTokenReader(apiKeys, now);
   const refreshTokens = createTokenRefresh(runtime, { apiKeys, rtcTokens, signToken });
 
@@ -165,10 +168,14 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
     const { session } = await join.join(caller, { connectionId }, client, isGone).finally(forgetDispatches);
     const { client: info, mode, autoSubscribe } = parameters;
     const isRecorder = token.grant.recorder === true;
-    return addSession(session, { client: info, mode, autoSubscribe, isRecorder }, token);
+    const forcedTransport = forcedTransports.take(session.room.id, session.identity);
+    return addSession(session, { client: info, mode, autoSubscribe, isRecorder, forcedTransport }, token);
   }
 
-  type Chosen = Pick<JoinParameters, "client" | "mode" | "autoSubscribe"> & { isRecorder: boolean };
+  type Chosen = Pick<JoinParameters, "client" | "mode" | "autoSubscribe"> & {
+    isRecorder: boolean;
+    forcedTransport: ForcedTransport | null;
+  };
 
   /** The token belongs to the client's newest socket; null until a client resumes the session of an earlier process. */
   function addSession(session: RtcSession, chosen: Chosen, token: LivekitToken | null, before?: LivekitState) {
@@ -182,6 +189,7 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
       sessionOf: sessions.of,
       token,
       tokenFor: (held, roomName) => signTokenFor(held, session, roomName),
+      forceTransport: (protocol) => forcedTransports.ask(session.room.id, session.identity, protocol),
       ...(before && { before }),
     });
     sessions.add(added);
@@ -192,7 +200,8 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
     const added = adopted.flatMap(({ session, gateway }) => {
       const before = gateway as LivekitState;
       try {
-        return [addSession(session, { ...before, client: ClientInfo.fromJson(before.client) }, null, before)];
+        const chosen = { ...before, client: ClientInfo.fromJson(before.client), forcedTransport: null };
+        return [addSession(session, chosen, null, before)];
       } catch (err) {
         // The session cannot be continued, so the client joins again.
         log.warn({ err, roomId: session.room.id }, "livekit: session of another version not continued");
@@ -212,6 +221,8 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
     const { session } = client;
     const { region } = session.site;
     const row = rooms.byId(session.room.id);
+    const servers = iceServers(join.iceServersOf(session));
+    const isTls = client.forcedTransport === "tls" && overTls(servers).length > 0;
     return new JoinResponse({
       ...(row && { room: roomInfo(row, session.room, details) }),
       participant: client.notifier.self(),
@@ -219,7 +230,8 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
       serverVersion: LIVEKIT_VERSION,
       serverInfo: serverInfo(region),
       serverRegion: region,
-      iceServers: iceServers(join.iceServersOf(session)),
+      iceServers: isTls ? overTls(servers) : servers,
+      ...(isTls && { clientConfiguration: { forceRelay: ClientConfigSetting.ENABLED } }),
       // The client opens its sending connection at once, and its data channels carry both directions.
       subscriberPrimary: false,
       fastPublish: true,

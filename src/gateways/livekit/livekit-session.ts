@@ -1,5 +1,6 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import {
+  type CandidateProtocol,
   type ClientInfo,
   Pong,
   RequestResponse,
@@ -22,6 +23,7 @@ import { trackSid } from "../../protocol/media/livekit-sids.ts";
 import { type Push, SDP_MAX_BYTES } from "../../protocol/signaling.ts";
 import type { RtcSession } from "../signaling/rtc-session.ts";
 import type { SignalingCore } from "../signaling/signaling.ts";
+import { type ForcedTransport, withoutUdp } from "./forced-transports.ts";
 import type { ConnectionMode } from "./join-request.ts";
 import { fieldsCost, frameCost } from "./message-reader.ts";
 import { type Message, type Negotiator, type NegotiatorState, refOf } from "./negotiation/negotiator.ts";
@@ -71,6 +73,10 @@ type LivekitSessionDeps = {
   /** Signs a token with which this client may join another room with the permissions that it has in this one. */
   tokenFor(held: LivekitToken, roomName: string): Promise<string>;
   sessionOf(sessionId: string): LivekitSession | undefined;
+  /** What the client has asked for this session; null for what connects best. */
+  forcedTransport: ForcedTransport | null;
+  /** Takes what the client asks for its next session. */
+  forceTransport(protocol: CandidateProtocol): void;
   before?: LivekitState;
 };
 
@@ -204,8 +210,13 @@ export class LivekitSession {
     this.#enqueue(() => this.#negotiator.resume());
   }
 
-  send(message: Message): void {
+  send(sent: Message): void {
+    const message = this.forcedTransport === "tcp" ? withoutUdp(sent) : sent;
     this.#link?.network.sendBytes(new SignalResponse({ message }).toBinary());
+  }
+
+  get forcedTransport(): ForcedTransport | null {
+    return this.deps.forcedTransport;
   }
 
   received(socket: Socket, text: string | null, binary: Buffer | undefined): void {
@@ -255,7 +266,7 @@ export class LivekitSession {
   }
 
   /** Test scenarios of LiveKit's clients. Returns false for those that are not served. */
-  #simulate({ scenario }: SimulateScenario): boolean {
+  async #simulate({ scenario }: SimulateScenario): Promise<boolean> {
     const { deps, session, notifier } = this;
     switch (scenario.case) {
       case "speakerUpdate": {
@@ -274,6 +285,15 @@ export class LivekitSession {
       case "migration":
         this.#link?.network.close(CLOSE_CODES.restart, "simulated");
         return true;
+      // The client leaves and joins again.
+      case "switchCandidateProtocol":
+        deps.forceTransport(scenario.value);
+        return true;
+      case "subscriberBandwidth": {
+        const bitsPerSecond = scenario.value > 0n ? Number(scenario.value) : null;
+        await session.site.node.limitDownlink({ ...refOf(session), bitsPerSecond });
+        return true;
+      }
       case "leaveRequestFullReconnect":
         notifier.bye("restart", "rejoin");
         return true;

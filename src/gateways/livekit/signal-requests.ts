@@ -37,7 +37,7 @@ type RequestDeps = {
   refuse(request: Request, reason: RequestResponse_Reason, message: string): void;
   leave(): void;
   /** Returns false for a scenario that is not served. */
-  simulate(scenario: SimulateScenario): boolean;
+  simulate(scenario: SimulateScenario): Promise<boolean>;
   setReceivers(permission: SubscriptionPermission): Promise<void>;
 };
 
@@ -126,7 +126,7 @@ export function createRequestHandler(deps: RequestDeps): (request: Request) => P
       case "leave":
         return deps.leave();
       case "simulate":
-        if (!deps.simulate(request.value)) unsupported(request);
+        if (!(await deps.simulate(request.value))) unsupported(request);
         return;
       case "subscriptionPermission":
         return deps.setReceivers(request.value);

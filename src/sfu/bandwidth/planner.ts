@@ -32,6 +32,8 @@ type PlanOptions = {
 
 export class BandwidthPlanner {
   readonly estimator = new BandwidthEstimator();
+  /** No more is planned for, whatever the estimate. */
+  limitBps = Number.POSITIVE_INFINITY;
   readonly #chooser = new LayerChooser();
   #dueMs = 0;
   #used = 0;
@@ -70,7 +72,7 @@ export class BandwidthPlanner {
     // The chosen video soon shows whether it fits, so more is probed for only then.
     const isBeginning = willProbe && !canProbe && videos > 0;
     const probe =
-      nextStep === undefined || isBeginning
+      nextStep === undefined || nextStep > this.limitBps || isBeginning
         ? undefined
         : this.estimator.requestUpgrade(nextStep, nowMs, { most: wanted, canProbe });
     return {
@@ -93,6 +95,6 @@ export class BandwidthPlanner {
   }
 
   #budget(nowMs: number): number {
-    return this.estimator.budget(nowMs, this.#least, this.#numbered);
+    return Math.min(this.limitBps, this.estimator.budget(nowMs, this.#least, this.#numbered));
   }
 }

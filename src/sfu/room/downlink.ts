@@ -34,6 +34,7 @@ export class Downlink {
   readonly #keyframeBudgets: KeyframeBudgets;
   #sent: SentPackets;
   #allocation: Allocation;
+  #limitBps = Number.POSITIVE_INFINITY;
   #automatic = false;
   /** The sections of the loudest voices. */
   #voiceSections: OutgoingSection[] = [];
@@ -275,6 +276,7 @@ export class Downlink {
     this.#allocation.close();
     this.#sent = new SentPackets();
     this.#allocation = new Allocation(this.#sent, this.#host);
+    this.#allocation.limitBps = this.#limitBps;
     this.rttMs = null;
     this.lossPercent = null;
   }
@@ -348,6 +350,11 @@ export class Downlink {
     for (const { publication, currentLayer } of this.#subscriptions.values())
       if (publication.kind === "video" && currentLayer !== null) return "video";
     return "audio";
+  }
+
+  limit(bitsPerSecond: number | null): void {
+    this.#limitBps = this.#allocation.limitBps = bitsPerSecond ?? Number.POSITIVE_INFINITY;
+    this.allocate(this.#host.now());
   }
 
   tick(nowMs: number): void {

@@ -43,7 +43,11 @@ export class Allocation {
   }
 
   get estimate(): number {
-    return Math.round(this.#planner.estimator.estimate);
+    return Math.round(Math.min(this.#planner.estimator.estimate, this.#planner.limitBps));
+  }
+
+  set limitBps(bitsPerSecond: number) {
+    this.#planner.limitBps = bitsPerSecond;
   }
 
   queueMs(nowMs: number): number {

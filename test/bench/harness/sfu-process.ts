@@ -107,6 +107,7 @@ export function startSfuProcess(options: SfuProcessOptions = {}): SfuProcess {
       setTrackMuted: call("setTrackMuted"),
       unpublish: call("unpublish"),
       setNetwork: call("setNetwork"),
+      limitDownlink: call("limitDownlink"),
       flight: call("flight"),
       sendData: call("sendData"),
       startRecording: call("startRecording"),

@@ -43,7 +43,7 @@ let server: ServerProcess;
 let stage: StageBeside;
 beforeAll(async () => {
   server = await startServer({ SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 10_000 });
-  stage = await stageBeside(server, cuttable);
+  stage = await stageBeside(server, { firstOfAll: cuttable });
 }, 180_000);
 afterAll(async () => {
   await stage?.close();

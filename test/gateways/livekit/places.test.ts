@@ -111,7 +111,7 @@ test(
   "without UDP LiveKit's clients connect over TCP on the same port",
   async () => {
     const server: ServerProcess = closing(await startServer());
-    const stage = closing(await stageBeside(server, blockUdp));
+    const stage = closing(await stageBeside(server, { firstOfAll: blockUdp }));
     const { ann, ben } = await meet(stage, "narrow");
     expect(await protocolsOf(ann)).toEqual(["tcp"]);
     expect(await protocolsOf(ben)).toEqual(["tcp", "tcp"]);

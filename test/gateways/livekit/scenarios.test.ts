@@ -56,7 +56,7 @@ test("a simulated speaker speaks for the given time, and other scenarios are ref
   const sid = participant?.sid;
   await client.hears("speakersChanged", ({ speakers }) => speakers.some((one) => one.sid === sid && one.active));
   await client.hears("speakersChanged", ({ speakers }) => speakers.some((one) => one.sid === sid && !one.active));
-  simulate({ case: "subscriberBandwidth", value: 100_000n });
+  simulate({ case: "disconnectSignalOnResume", value: true });
   expect((await client.hears("requestResponse")).reason).toBe(RequestResponse_Reason.UNSUPPORTED_TYPE);
 });
 

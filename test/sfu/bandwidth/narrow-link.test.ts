@@ -106,6 +106,23 @@ describe("what is sent on a path", () => {
       all.push(chosen(planner, { canProbe: false, willProbe: false }, nowMs));
     expect(all).toContain(1);
   });
+
+  test("no more is sent than a set limit allows, until it is lifted", () => {
+    const planner = new BandwidthPlanner();
+    const options = { hasTransportSequence: true, canProbe: true, willProbe: true };
+    const plan = (nowMs: number) => {
+      const { decisions } = planner.plan([request], options, nowMs);
+      return { layer: decisions[0]?.layer, reason: decisions[0]?.reason };
+    };
+    expect(plan(0).layer).toBe(1);
+    planner.limitBps = 150_000;
+    expect(planner.isDue(100)).toBe(true);
+    expect(plan(100)).toEqual({ layer: 0, reason: "bandwidth" });
+    planner.limitBps = 10_000;
+    for (let nowMs = 200; nowMs < 10_000; nowMs += 100) expect(plan(nowMs)).toEqual({ layer: -1, reason: "bandwidth" });
+    planner.limitBps = Number.POSITIVE_INFINITY;
+    expect(plan(10_000).layer).toBe(1);
+  });
 });
 
 test("bytes sent after a packet are counted, reported or not", () => {

@@ -13,8 +13,12 @@ declare global {
     enter(identity: string, url: string, token: string, options?: EnterOptions): Promise<void>;
     /** A small video with ten frames a second. */
     painted(width: number, height: number): MediaStreamTrack;
+    /** The same, of random pixels, for which every encoder needs as many bits as it may use. */
+    noise(width: number, height: number): MediaStreamTrack;
     /** What the browser's fake microphone plays. */
     tone(): Promise<MediaStreamTrack>;
+    /** A figure of what arrives, as in the statistics of `inbound-rtp`. */
+    counted(identity: string, of: string, source: string, field: string): Promise<number>;
     /** Resolves once more frames of a participant's video, and more packets of its audio, have arrived. */
     flows(identity: string, of: string): Promise<void>;
     publication(identity: string, of: string, source: string): Anything;
@@ -40,15 +44,26 @@ export const prepare = (page: Scripted) =>
     window.prepareRoom = () => {};
     window.rooms = {};
     window.lines = {};
-    window.painted = (width, height) => {
+    type Paint = (surface: CanvasRenderingContext2D, frame: number) => void;
+    const video = (width: number, height: number, paint: Paint) => {
       const canvas = Object.assign(document.createElement("canvas"), { width, height });
       const surface = canvas.getContext("2d") as CanvasRenderingContext2D;
       let frame = 0;
-      setInterval(() => {
-        surface.fillStyle = `hsl(${frame++ * 7} 80% 50%)`;
-        surface.fillRect(0, 0, width, height);
-      }, 100);
+      setInterval(() => paint(surface, frame++), 100);
       return canvas.captureStream(10).getVideoTracks()[0] as MediaStreamTrack;
+    };
+    window.painted = (width, height) =>
+      video(width, height, (surface, frame) => {
+        surface.fillStyle = `hsl(${frame * 7} 80% 50%)`;
+        surface.fillRect(0, 0, width, height);
+      });
+    window.noise = (width, height) => {
+      const image = new ImageData(width, height);
+      return video(width, height, (surface) => {
+        crypto.getRandomValues(image.data);
+        for (let alpha = 3; alpha < image.data.length; alpha += 4) image.data[alpha] = 255;
+        surface.putImageData(image, 0, 0);
+      });
     };
     window.tone = async () => {
       const unprocessed = { echoCancellation: false, noiseSuppression: false, autoGainControl: false };
@@ -63,7 +78,8 @@ export const prepare = (page: Scripted) =>
       for (const event of Object.values(RoomEvent) as string[])
         room.on(event, (...args: unknown[]) => lines.push([event, ...args.map(described)].join(" ")));
       window.prepareRoom(identity, room);
-      await room.connect(url, token, connect);
+      // The time limits of the client are meant for networks, not for a machine that is busy with other tests.
+      await room.connect(url, token, { peerConnectionTimeout: 60_000, websocketTimeout: 60_000, ...connect });
       if (!publish) return;
       const { localParticipant: me } = room;
       await me.publishTrack(window.painted(160, 90), { source: "camera", simulcast: false });
@@ -71,15 +87,18 @@ export const prepare = (page: Scripted) =>
     };
     window.publication = (identity, of, source) =>
       window.rooms[identity].remoteParticipants.get(of)?.getTrackPublication(source);
-    const counted = async (identity: string, of: string, source: string, field: string) => {
-      const receiver: RTCRtpReceiver | undefined = window.publication(identity, of, source)?.track?.receiver;
-      const stats = (await receiver?.getStats()) as Map<string, Anything> | undefined;
-      return [receiver, [...(stats?.values() ?? [])].find(({ type }) => type === "inbound-rtp")?.[field] ?? 0] as const;
+    const receiverOf = (identity: string, of: string, source: string): RTCRtpReceiver | undefined =>
+      window.publication(identity, of, source)?.track?.receiver;
+    window.counted = async (identity, of, source, field) => {
+      const stats = (await receiverOf(identity, of, source)?.getStats()) as Map<string, Anything> | undefined;
+      return [...(stats?.values() ?? [])].find(({ type }) => type === "inbound-rtp")?.[field] ?? 0;
     };
     const grows = async (identity: string, of: string, source: string, field: string) => {
-      let [first, from] = await counted(identity, of, source, field);
+      let first: RTCRtpReceiver | undefined;
+      let from = 0;
       for (const deadline = Date.now() + 60_000; Date.now() < deadline; await wait(100)) {
-        const [receiver, count] = await counted(identity, of, source, field);
+        const receiver = receiverOf(identity, of, source);
+        const count = await window.counted(identity, of, source, field);
         if (receiver !== first) [first, from] = [receiver, count];
         else if (receiver && count >= from + 5) return;
       }

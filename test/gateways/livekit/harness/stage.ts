@@ -3,7 +3,9 @@ import { RoomConfiguration, type TrackSource } from "@livekit/protocol";
 import type { Browser, Page } from "playwright-core";
 import type { Config } from "../../../../src/kernel/config/index.ts";
 import { Stoa } from "../../../../web/sdk/server.ts";
+import type { Firefox } from "../../../e2e/sdk/firefox.ts";
 import { joinRoom } from "../../../e2e/sdk/page-api.ts";
+import type { Scripted } from "../../../e2e/sdk/scripted.ts";
 import { serveSite } from "../../../e2e/sdk/stage.ts";
 import { openChromium } from "../../../harness/browsers.ts";
 import { type RealServer, realServer } from "../../../harness/real-server.ts";
@@ -11,6 +13,7 @@ import { livekitPackages } from "./packages.ts";
 
 export const WAIT_MS = 60_000;
 
+export type BrowserName = "Chromium" | "Firefox";
 export type LivekitPackage = "livekit-client" | "livekit-client-two-connections";
 
 type Grant = Record<string, boolean | string | string[] | TrackSource[]>;
@@ -49,7 +52,7 @@ export type StageBeside = Awaited<ReturnType<typeof stageBeside>>;
 export type ServerFacts = { url: string; apiKey: string; livekit: { apiKey: string; apiSecret: string } };
 
 /** A server as it is shipped, a key with its signing secret, and LiveKit's own packages beside it. */
-export async function openStage(overrides: Partial<Config> = {}) {
+export async function openStage(overrides: Partial<Config> = {}, ...chromiumFlags: string[]) {
   const server: RealServer = await realServer({
     SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 10_000,
     MEDIA_WORKERS: 1,
@@ -60,7 +63,7 @@ export async function openStage(overrides: Partial<Config> = {}) {
     apiKeys.create(unit, server.projectId, { name: "livekit", environment: "DEVELOPMENT" }),
   );
   const livekit = { apiKey: publicId, apiSecret: apiKeys.signingSecret(publicId) };
-  const stage = await stageBeside({ url: server.url, apiKey: key, livekit });
+  const stage = await stageBeside({ url: server.url, apiKey: key, livekit }, { chromiumFlags });
   return {
     ...stage,
     server,
@@ -75,11 +78,17 @@ export async function openStage(overrides: Partial<Config> = {}) {
 const html = (script: string | null) => `<!doctype html><meta charset=utf-8><title>stage</title><body>
 ${script === null ? "" : `<script src="/packages/${script}/dist/livekit-client.umd.js"></script>`}`;
 
-/**
- * LiveKit's own packages, pages with them, and a browser beside a server that runs already. `firstOfAll` runs in every page
- * before anything else.
- */
-export async function stageBeside({ url, apiKey: key, livekit }: ServerFacts, firstOfAll = () => {}) {
+type BrowserOptions = {
+  /** Runs in every page before anything else. */
+  firstOfAll?: () => void;
+  chromiumFlags?: readonly string[];
+};
+
+/** LiveKit's own packages, pages with them, and a browser beside a server that runs already. */
+export async function stageBeside(
+  { url, apiKey: key, livekit }: ServerFacts,
+  { firstOfAll = () => {}, chromiumFlags = [] }: BrowserOptions = {},
+) {
   const packages = await livekitPackages();
   const sdk = (await import(join(packages, "livekit-server-sdk"))) as ServerSdk;
   const { apiKey, apiSecret } = livekit;
@@ -102,7 +111,7 @@ export async function stageBeside({ url, apiKey: key, livekit }: ServerFacts, fi
 
   /** An empty page of Chromium. */
   async function open(address: string): Promise<Page> {
-    browser ??= await openChromium();
+    browser ??= await openChromium(...chromiumFlags);
     const context = await browser.newContext({ permissions: ["camera", "microphone"] });
     await context.addInitScript(firstOfAll);
     const page = await context.newPage();
@@ -153,4 +162,21 @@ export async function stageBeside({ url, apiKey: key, livekit }: ServerFacts, fi
       for (const each of [pages, site]) void each.stop(true);
     },
   };
+}
+
+export type OpenPage = { page: Scripted; close(): Promise<void> };
+
+/** A page with a package of LiveKit's, in either browser. */
+export async function openPage(
+  stage: Stage,
+  firefox: Firefox,
+  browser: BrowserName,
+  script: LivekitPackage,
+): Promise<OpenPage> {
+  if (browser === "Firefox") {
+    const page = await firefox.page(stage.addressOf(script));
+    return { page, close: () => page.close() };
+  }
+  const page = await stage.page(script);
+  return { page, close: () => page.context().close() };
 }
