@@ -1,16 +1,7 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import type { Environment } from "../../protocol/enums.ts";
-import { projects } from "../projects/project.table.ts";
+import { tenantColumns } from "../../kernel/db/statements.ts";
 
-export const EGRESS_STATUSES = [
-  "STARTING",
-  "ACTIVE",
-  "ENDING",
-  "COMPLETE",
-  "FAILED",
-  "ABORTED",
-  "LIMIT_REACHED",
-] as const;
+const EGRESS_STATUSES = ["STARTING", "ACTIVE", "ENDING", "COMPLETE", "FAILED", "ABORTED", "LIMIT_REACHED"] as const;
 export type EgressStatus = (typeof EGRESS_STATUSES)[number];
 
 /** One output as its owner sees it; a URL has its stream key replaced. */
@@ -35,10 +26,7 @@ export type EgressOutput = {
 
 export const egresses = sqliteTable("egresses", {
   id: text("id").primaryKey(),
-  projectId: text("project_id")
-    .notNull()
-    .references(() => projects.id),
-  environment: text("environment").$type<Environment>().notNull(),
+  ...tenantColumns,
   roomId: text("room_id").notNull(),
   roomName: text("room_name").notNull(),
   status: text("status").$type<EgressStatus>().notNull(),

@@ -34,7 +34,7 @@ import { createRoomWatch, type EgressSource } from "./room-watch.ts";
 import { type EgressEnd, RunningEgress } from "./running-egress.ts";
 import { locationIn, UploadRefused, uploadFolder } from "./uploads.ts";
 
-export type EgressRequest = {
+type EgressRequest = {
   source: EgressSource;
   layout: Layout;
   encoding: Encoding;

@@ -16,8 +16,8 @@ export type Bucket = {
   virtualHostedStyle: boolean;
 };
 
-export type FileRequest = { kind: "file"; path: string; format: "mp4" | "ogg"; bucket: Bucket | null };
-export type SegmentsRequest = {
+type FileRequest = { kind: "file"; path: string; format: "mp4" | "ogg"; bucket: Bucket | null };
+type SegmentsRequest = {
   kind: "segments";
   prefix: string;
   playlist: string;
@@ -25,7 +25,7 @@ export type SegmentsRequest = {
   seconds: number;
   bucket: Bucket | null;
 };
-export type StreamRequest = { kind: "stream"; url: string };
+type StreamRequest = { kind: "stream"; url: string };
 export type OutputRequest = FileRequest | SegmentsRequest | StreamRequest;
 
 export type PlannedOutput = { target: OutputTarget; output: EgressOutput; bucket: Bucket | null };
@@ -91,7 +91,7 @@ export function withoutKey(text: string): string {
   return `${url.protocol}//${url.host}/${[...parts, shortened(key)].join("/")}`;
 }
 
-export type PlanContext = {
+type PlanContext = {
   /** The folder for the files of the project. */
   folder: string;
   /** The folder for files that are uploaded to a bucket at the end. */

@@ -12,7 +12,7 @@ import {
   liveStreamViewers as viewers,
 } from "./live-stream.table.ts";
 
-export type StreamList = Tenant & { visibility?: LiveStreamVisibility; status?: LiveStreamStatus };
+type StreamList = Tenant & { visibility?: LiveStreamVisibility; status?: LiveStreamStatus };
 export type StreamChange = Partial<
   Omit<LiveStreamRow, "id" | "publicId" | "projectId" | "environment" | "roomId" | "conversationId" | "createdAt">
 >;

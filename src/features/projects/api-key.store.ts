@@ -1,19 +1,18 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../kernel/db/open.ts";
-import { changing, inserter, rowsOf } from "../../kernel/db/statements.ts";
+import { changing, inserter, rowsOf, tenantColumns } from "../../kernel/db/statements.ts";
 import type { Unit } from "../../kernel/db/writer.ts";
 import type { Environment } from "../../protocol/enums.ts";
 
 export const apiKeys = sqliteTable("api_keys", {
   id: text("id").primaryKey(),
-  projectId: text("project_id").notNull(),
+  ...tenantColumns,
   publicId: text("public_id").notNull().unique(),
   /** HMAC of the secret half; the secret itself is returned once and never stored. */
   secretDigest: text("secret_digest").notNull(),
   /** Set for a key that was taken over from a LiveKit server. */
   sealedLivekitSecret: text("sealed_livekit_secret"),
   name: text("name").notNull(),
-  environment: text("environment").$type<Environment>().notNull(),
   lastUsedAt: integer("last_used_at"),
   createdAt: integer("created_at").notNull(),
   revokedAt: integer("revoked_at"),

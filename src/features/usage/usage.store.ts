@@ -18,9 +18,8 @@ export const usageSessions = sqliteTable("usage_sessions", {
 });
 
 export const usageDays = sqliteTable("usage_days", {
-  projectId: text("project_id").notNull(),
+  ...tenantColumns,
   date: text("date").notNull(),
-  environment: text("environment").$type<Environment>().notNull(),
   minutes: integer("minutes").notNull(),
   sessions: integer("sessions").notNull(),
   recordedMinutes: integer("recorded_minutes").notNull().default(0),

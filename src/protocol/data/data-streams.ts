@@ -20,7 +20,7 @@ export type StreamsDeps = {
   fail(code: StreamFailure | "STREAM_ENDED" | "NO_READER" | "HANDLER_EXISTS", message: string): Error;
 };
 
-export const CREDIT_TOPIC = "stoa.credit";
+const CREDIT_TOPIC = "stoa.credit";
 /** LiveKit's topic for transcriptions. */
 const CAPTION_TOPIC = "lk.transcription";
 /** The limit of streams being received from one participant; further streams are ignored. */

@@ -34,7 +34,7 @@ const SILENT_AFTER_MS = 1_000;
 const DOWN_AFTER_MS = 3_000;
 const MAX_WORDS = 250;
 
-export type LinkOutput = {
+type LinkOutput = {
   /** Called when the condition changes, and when the other side has responded for the first time. */
   changed(condition: LinkCondition): void;
   offered(track: RelayedTrack): void;

@@ -23,7 +23,7 @@ export type Encoding = {
 
 /** `url` contains the stream key and is never logged. `address` is the checked IP address of its host. */
 export type StreamTarget = { kind: "stream"; id: string; url: string; address: string };
-export type FileTarget = { kind: "file"; id: string; path: string; format: "mp4" | "ogg" };
+type FileTarget = { kind: "file"; id: string; path: string; format: "mp4" | "ogg" };
 export type SegmentsTarget = {
   kind: "segments";
   id: string;

@@ -1,9 +1,7 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { projects } from "../../../features/projects/project.table.ts";
 import type { Db } from "../../../kernel/db/open.ts";
-import { changing, inserter, rowsOf, updater } from "../../../kernel/db/statements.ts";
+import { changing, inserter, rowsOf, tenantColumns, updater } from "../../../kernel/db/statements.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
-import type { Environment } from "../../../protocol/enums.ts";
 import type { TrackSource } from "../../../protocol/room-records.ts";
 
 /** How media arrives: a WHIP encoder sends it here, or this server fetches a URL. */
@@ -26,10 +24,7 @@ export type IngressSettings = {
 
 export const ingresses = sqliteTable("ingresses", {
   id: text("id").primaryKey(),
-  projectId: text("project_id")
-    .notNull()
-    .references(() => projects.id),
-  environment: text("environment").$type<Environment>().notNull(),
+  ...tenantColumns,
   apiKeyId: text("api_key_id").notNull(),
   input: text("input").$type<IngressInput>().notNull(),
   url: text("url").notNull(),
