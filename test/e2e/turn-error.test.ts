@@ -1,3 +1,4 @@
+// browser: shell
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { joinRoom } from "./sdk/page-api.ts";
 import { openStage, type Stage } from "./sdk/stage.ts";

@@ -1,3 +1,4 @@
+// browser: shell
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 import { type ChatWorld, chatWorld } from "../features/chat/world.ts";

@@ -1,5 +1,5 @@
 // browser: windows
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 import { type RunningStoa, startStoa } from "../../../src/cli/start/start-stoa.ts";
 import { bars, join as enter, tone } from "../../../src/rtc-client/participant/participant.ts";
@@ -17,6 +17,10 @@ beforeAll(async () => {
   stoa = new Stoa(server);
   browser = await openChromium();
 }, 180_000);
+// A page that stays open encodes its camera beside the next tests.
+afterEach(async () => {
+  for (const context of browser.contexts()) await context.close();
+});
 afterAll(async () => {
   await browser.close();
   for (const site of sites) site.close();

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 import { type RunningStoa, startStoa } from "../../../src/cli/start/start-stoa.ts";
 import { join as enter, tone } from "../../../src/rtc-client/participant/participant.ts";
@@ -15,6 +15,10 @@ const running: Example[] = [];
 const faults: string[] = [];
 beforeAll(async () => {
   browser = await openChromium();
+});
+// A page that stays open encodes its camera beside the next tests.
+afterEach(async () => {
+  for (const context of browser.contexts()) await context.close();
 });
 afterAll(async () => {
   await browser.close();

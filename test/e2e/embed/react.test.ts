@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { type RunningStoa, startStoa } from "../../../src/cli/start/start-stoa.ts";
@@ -17,6 +17,10 @@ beforeAll(async () => {
   server = await startStoa();
   browser = await openChromium();
 }, 180_000);
+// A page that stays open encodes its camera beside the next tests.
+afterEach(async () => {
+  for (const context of browser.contexts()) await context.close();
+});
 afterAll(async () => {
   await browser.close();
   for (const site of sites) site.close();

@@ -14,6 +14,8 @@ beforeAll(async () => {
 afterAll(() => Promise.all([stage?.close(), restarted?.close(), firefox?.close()]));
 
 const twoPages = async (on: Stage) => [await on.page(), await on.page()] as const;
+/** Pages that stay open encode their cameras until the longest cut is over. */
+const close = (pages: readonly SitePage[]) => Promise.all(pages.map((page) => page.context().close()));
 const noErrors = (pages: readonly SitePage[]) => expect(pages.flatMap(({ errors }) => errors)).toEqual([]);
 
 /** The calls run in parallel, each on its own network, so that the longest cut determines the duration. */
@@ -46,6 +48,7 @@ describe("[6] a call and a chat reconnect", () => {
       expect(await page.evaluate(() => window.seen.filter((line) => line.startsWith("left")))).toEqual([]);
     }
     noErrors(pages);
+    await close(pages);
   }, 240_000);
 
   test.concurrent("after the server's process was ended and started again, and after it was killed", async () => {
@@ -61,5 +64,6 @@ describe("[6] a call and a chat reconnect", () => {
       await call.nothingLost();
     }
     noErrors(pages);
+    await close(pages);
   }, 240_000);
 });
