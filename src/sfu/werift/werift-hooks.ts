@@ -3,6 +3,7 @@
  * are our own code. werift's version is pinned, and `test/sfu/transport/werift-hooks.test.ts` checks what is assumed here.
  */
 import "./reflect.ts";
+import { createPrivateKey, type KeyObject, sign, X509Certificate } from "node:crypto";
 import { CipherContext, DtlsServer, Event, RTCDataChannel, RTCDataChannelParameters, RTCSctpTransport } from "werift";
 import { eachRecord, openRecord, type RecordKey } from "../wire/dtls/records.ts";
 import { MASTER_KEY_BYTES, masterSaltBytes, type SrtpMasterKey, type SrtpProfile } from "../wire/srtp/srtp-cipher.ts";
@@ -55,7 +56,14 @@ type DtlsEngineEvents = {
 
 /** Members that werift's type declarations do not have, or have with narrower types. */
 type Internals = {
-  cipher: { cipher?: RecordCipher; masterSecret: Buffer; remoteCertificate?: Buffer };
+  cipher: {
+    cipher?: RecordCipher;
+    masterSecret: Buffer;
+    remoteCertificate?: Buffer;
+    localCert: Buffer;
+    localPrivateKey: { sign(data: Buffer, hash: string): Buffer };
+    signatureHashAlgorithm: DtlsCertificate["signatureHash"];
+  };
   handleFragmentHandshake(messages: HandshakeFragment[]): HandshakeFragment[];
   dtls: {
     recordSequenceNumber: number;
@@ -74,6 +82,17 @@ const recordKey = (key: Buffer, nonce: Buffer): RecordKey => ({
   salt: Uint8Array.from(nonce.subarray(0, SALT_BYTES)),
 });
 
+const parsedCertificates = new WeakMap<DtlsCertificate, { der: Buffer; key: KeyObject }>();
+
+/** werift would parse the certificate and its key in JavaScript, and the key once more to sign, for every handshake. */
+function parsed(certificate: DtlsCertificate): { der: Buffer; key: KeyObject } {
+  const known = parsedCertificates.get(certificate);
+  if (known) return known;
+  const made = { der: new X509Certificate(certificate.certPem).raw, key: createPrivateKey(certificate.keyPem) };
+  parsedCertificates.set(certificate, made);
+  return made;
+}
+
 export function createDtlsServer(
   certificate: DtlsCertificate,
   profiles: readonly SrtpProfile[],
@@ -89,15 +108,16 @@ export function createDtlsServer(
     close: async () => {},
   };
   const server = new DtlsServer({
-    cert: certificate.certPem,
-    key: certificate.keyPem,
-    signatureHash: certificate.signatureHash,
     transport,
     srtpProfiles: profiles.map((profile) => SRTP_PROFILE_NUMBERS[profile]),
     extendedMasterSecret: true,
     certificateRequest: true,
   });
   const internals = server as unknown as Internals;
+  const { der, key } = parsed(certificate);
+  internals.cipher.localCert = der;
+  internals.cipher.localPrivateKey = { sign: (data, hash) => sign(hash, data, key) };
+  internals.cipher.signatureHashAlgorithm = certificate.signatureHash;
   keepRecordNumbersIncreasing(internals.dtls);
   // werift keeps fragments without a limit; the gate has joined all that come before encryption, and Finished needs none.
   internals.handleFragmentHandshake = (messages) =>

@@ -1,5 +1,5 @@
 import { describe, expect, spyOn, test } from "bun:test";
-import { createHash, X509Certificate } from "node:crypto";
+import { createHash, verify, X509Certificate } from "node:crypto";
 import { DtlsClient, DtlsServer } from "werift";
 import { type DtlsKeys, DtlsSession, isFinishedValid, isSignatureValid } from "../../../src/sfu/transport/dtls.ts";
 import {
@@ -207,6 +207,7 @@ describe("proof that the peer holds its certificate's key", () => {
     transcript: HandshakeMessage[];
     certificate: Uint8Array;
     masterSecret: Uint8Array;
+    serverCertificate: X509Certificate;
   }> {
     const [serverCertificate, clientCertificate] = await Promise.all([createCertificate(), createCertificate()]);
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -237,8 +238,27 @@ describe("proof that the peer holds its certificate's key", () => {
       transcript: engine.transcript,
       certificate: engine.remoteCertificate ?? new Uint8Array(),
       masterSecret: engine.masterSecret,
+      serverCertificate: new X509Certificate(serverCertificate.certPem),
     };
   }
+
+  test("the server sends its certificate, and signs its key exchange with the certificate's key", async () => {
+    const { transcript, serverCertificate } = await transcriptOf();
+    const bodyOf = (type: number) => Buffer.from(transcript.find((message) => message.type === type)?.body ?? []);
+    const randomOf = (hello: Buffer) => hello.subarray(2, 34);
+    const [clientHello, serverHello, certificate, keyExchange] = [1, 2, 11, 12].map(bodyOf) as [
+      Buffer,
+      Buffer,
+      Buffer,
+      Buffer,
+    ];
+    expect(certificate.includes(serverCertificate.raw)).toBe(true);
+    // The curve's type and number, and the length of the public key; after the key, the algorithm and the signature's length.
+    const parameters = keyExchange.subarray(0, 4 + (keyExchange[3] ?? 0));
+    const signature = keyExchange.subarray(parameters.length + 4);
+    const signed = Buffer.concat([randomOf(clientHello), randomOf(serverHello), parameters]);
+    expect(verify("sha256", signed, serverCertificate.publicKey, signature)).toBe(true);
+  });
 
   test("a true handshake passes; a changed message, signature, certificate or Finished does not", async () => {
     const { transcript, certificate, masterSecret } = await transcriptOf();
