@@ -33,7 +33,8 @@ export async function joinLivekit(
     async ({ url, token, publish = true, room: roomOptions = {}, connect = {}, key }) => {
       const { Room, RoomEvent, ExternalE2EEKeyProvider } = window.LivekitClient;
       const keyProvider = key === undefined ? null : new ExternalE2EEKeyProvider();
-      const worker = () => new Worker("/packages/livekit-client/dist/livekit-client.e2ee.worker.js");
+      const { src } = document.querySelector("script") as HTMLScriptElement;
+      const worker = () => new Worker(src.replace("umd.js", "e2ee.worker.js"));
       // A small one, in two sizes: to compress a large one costs a test most of its time.
       const videoCaptureDefaults = { resolution: { width: 640, height: 360, frameRate: 15 } };
       const room = new Room({
@@ -106,12 +107,19 @@ export const publishCanvas = (page: Scripted) =>
     await me.setMicrophoneEnabled(true);
   }, undefined);
 
-/** Fifteen frames of a participant's video were shown in this page, whichever SDK shows it. */
+/** How many frames of a participant's video were shown in this page, whichever SDK shows it. */
+export const shownFrames = (page: Scripted, identity: string, source = "camera") =>
+  page.evaluate((id) => {
+    const video = document.getElementById(id) as (HTMLVideoElement & { mozPaintedFrames?: number }) | null;
+    // Firefox counts the frames of a stream under a name of its own.
+    return Math.max(video?.getVideoPlaybackQuality().totalVideoFrames ?? 0, video?.mozPaintedFrames ?? 0);
+  }, `${identity}-${source}`);
+
+/** Waits until fifteen of its frames were shown, or as many as given. */
 export const sees = (page: Scripted, identity: string, source = "camera", frames = 15) =>
   page.waitForFunction(
     ({ id, frames }) => {
       const video = document.getElementById(id) as (HTMLVideoElement & { mozPaintedFrames?: number }) | null;
-      // Firefox counts the frames of a stream under a name of its own.
       const shown = Math.max(video?.getVideoPlaybackQuality().totalVideoFrames ?? 0, video?.mozPaintedFrames ?? 0);
       return shown >= frames;
     },
