@@ -65,8 +65,8 @@ export function accessRules({ conversations, members, messages }: ChatStores) {
       enter(caller, conversations.resolve(caller, reference), scope, "SVC_CONVERSATION_NOT_FOUND"),
 
     /** Finds the conversation of a record; `missing` is the 404 error of that record. */
-    byId: (caller: ChatCaller, conversationId: string, scope: ChatScope, missing: ErrorCode): Access =>
-      enter(caller, conversations.find(conversationId), scope, missing),
+    byId: (caller: ChatCaller, conversationId: string, missing: ErrorCode): Access =>
+      enter(caller, conversations.find(conversationId), "chat:read", missing),
 
     /** Whether the server may send a frame, a ring or a Web Push about the conversation to the holder. */
     mayRead(holder: TokenHolder, conversationId: string): boolean {

@@ -4,6 +4,7 @@ import type { Runtime } from "../../kernel/runtime.ts";
 import { iso } from "../../kernel/time/clock.ts";
 import type { LiveStreamHostRole } from "../../protocol/enums.ts";
 import { ApiError } from "../../protocol/errors.ts";
+import { SUBSCRIBE_ONLY } from "../../protocol/room-records.ts";
 import type { ChatService } from "../chat/chat.ts";
 import type { ChatGrant } from "../chat/tokens/token.service.ts";
 import type { RtcGrant, RtcTokenService } from "../rooms/rtc-token.service.ts";
@@ -35,15 +36,6 @@ const HOST_PERMISSIONS = {
   publishVideo: true,
   publishData: true,
 };
-/** A request cannot change these permissions. */
-const VIEWER_PERMISSIONS = {
-  join: true,
-  subscribe: true,
-  publish: false,
-  publishAudio: false,
-  publishVideo: false,
-  publishData: false,
-};
 
 /** Admits hosts and viewers to streams, and removes them. */
 export function admissionService({ now }: Runtime, { store, streams, rtcTokens, chat }: AdmissionDeps) {
@@ -69,7 +61,7 @@ export function admissionService({ now }: Runtime, { store, streams, rtcTokens, 
     author: Author | null,
   ): StreamGrant {
     const isHost = role !== "VIEWER";
-    const permissions = isHost ? HOST_PERMISSIONS : VIEWER_PERMISSIONS;
+    const permissions = isHost ? HOST_PERMISSIONS : SUBSCRIBE_ONLY;
     const rtc = rtcTokens.mint(unit, stream, { participantIdentity: identity, permissions }, author);
     const grant = chat.tokens.mint(unit, stream, {
       userId: identity,

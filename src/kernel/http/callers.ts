@@ -1,5 +1,5 @@
 import type { ChatScope, Environment } from "../../protocol/enums.ts";
-import type { Profile } from "../../protocol/room-records.ts";
+import type { Permissions, Profile } from "../../protocol/room-records.ts";
 import type { Author } from "../author.ts";
 import type { RequestInfo } from "./request-info.ts";
 
@@ -38,16 +38,6 @@ export type ChatTokenCaller = {
   expiresAt: number;
 };
 
-type RtcPermissions = {
-  join: boolean;
-  subscribe: boolean;
-  publish: boolean;
-  publishAudio: boolean;
-  publishVideo: boolean;
-  publishData: boolean;
-  updateMetadata: boolean;
-};
-
 export type RtcTokenCaller = {
   kind: "rtcToken";
   tokenId: string;
@@ -55,7 +45,7 @@ export type RtcTokenCaller = {
   environment: Environment;
   roomId: string;
   participantIdentity: string;
-  permissions: RtcPermissions;
+  permissions: Permissions;
   metadata: string | null;
   /** The region of the media node that the participant prefers. */
   region?: string | null;

@@ -20,7 +20,7 @@ export const attachmentRoutes = (
   const findFor = (caller: ChatCaller, attachmentId: string): AttachmentAccess => {
     const attachment = attachments.find(attachmentId);
     const { conversationId } = attachment;
-    return { attachment, access: chat.access.byId(caller, conversationId, "chat:read", "SVC_ATTACHMENT_NOT_FOUND") };
+    return { attachment, access: chat.access.byId(caller, conversationId, "SVC_ATTACHMENT_NOT_FOUND") };
   };
 
   return new Elysia({ tags: ["chat"] })

@@ -156,7 +156,7 @@ export function ringService({ bus, config, db, ids, log, now, timers, write }: R
     findFor(caller: ChatCaller, ringId: string): { row: RingRow; access: Access } {
       const row = store.find(ringId);
       if (!row) throw new ApiError("SVC_RING_NOT_FOUND");
-      return { row, access: access.byId(caller, row.conversationId, "chat:read", "SVC_RING_NOT_FOUND") };
+      return { row, access: access.byId(caller, row.conversationId, "SVC_RING_NOT_FOUND") };
     },
 
     /** A caller who rings again in the same conversation gets the ring that is still open. */
