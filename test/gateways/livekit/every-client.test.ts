@@ -292,7 +292,7 @@ const SCENARIOS = {
 /** What a client has asked for holds for one session. */
 const TRANSPORTS: Record<string, string> = { "force-tcp": "tcp", "force-tls": "tls" };
 
-/** Version 2.15 notices a socket that the server closed only after twelve seconds, with its next ping, so these take too long. */
+/** Version 2.15.14 does not notice that the server closed its socket, until its own check of the connection ends the session. */
 const CLOSED_SOCKETS = ["migration", "node-failure"];
 
 // At once: most of this time is that of the clients' own timers.
