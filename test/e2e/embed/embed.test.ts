@@ -1,4 +1,3 @@
-// browser: windows
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 import { type RunningStoa, startStoa } from "../../../src/cli/start/start-stoa.ts";

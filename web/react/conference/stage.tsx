@@ -46,7 +46,12 @@ export function Stage({ view, hands }: { view: View; hands: readonly string[] })
   return (
     <div className="stoa-stage" data-view="speaker" data-strip={rest.length > 0 ? "" : undefined}>
       {focus && renderTile(focus)}
-      {rest.length > 0 && <div className="stoa-strip">{rest.map(renderTile)}</div>}
+      {rest.length > 0 && (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard
+        <section className="stoa-strip" aria-label="Other participants" tabIndex={0}>
+          {rest.map(renderTile)}
+        </section>
+      )}
     </div>
   );
 }
