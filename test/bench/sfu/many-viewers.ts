@@ -7,7 +7,7 @@ import { Crowd, type Feedback, type Figures, type VideoShape } from "./crowd.ts"
 import { udpOf } from "./udp-counters.ts";
 
 /** The viewers who count what they get. Packets to the others are dropped on the way, so that this process has time to measure. */
-const SEEN = 20;
+export const SEEN = 20;
 const WARM_UP_MS = 1_000;
 const MEASURED_MS = 5_000;
 /** A CPU with this load counts as full. */
@@ -70,7 +70,7 @@ export async function manyViewers(
   return { figures: figures.map((figure) => ({ ...figure, what: label(figure.what) })), steps: results };
 }
 
-async function measured(crowd: Crowd, viewers: number): Promise<Step> {
+export async function measured(crowd: Crowd, viewers: number): Promise<Step> {
   const { pid } = crowd.contestant;
   const undo = await swallowPackets();
   const state = () => ({

@@ -3,6 +3,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileS
 import { join } from "node:path";
 
 const PERIOD_MICROS = 250_000;
+/** Short, so that a thread that has used up its share waits for a few milliseconds only. */
+const THREAD_PERIOD_MICROS = 10_000;
 const FIRST_VERSION = "/sys/fs/cgroup/cpu";
 const SECOND_VERSION = "/sys/fs/cgroup";
 
@@ -44,19 +46,29 @@ export type Quota = {
 /** From now on these programs together get at most this percentage of one processor. */
 function holdBack(pids: readonly number[], percent: number): Quota {
   const group = openGroup();
-  const set = (percent: number) => {
-    const quota = Math.max(LEAST_QUOTA_MICROS, Math.round((PERIOD_MICROS * percent) / 100));
-    if (group.isFirst) group.write("cpu.cfs_quota_us", String(quota));
-    else group.write("cpu.max", `${quota} ${PERIOD_MICROS}`);
-  };
+  const set = (percent: number) => group.limit(percent, PERIOD_MICROS);
   if (group.isFirst) {
-    group.write("cpu.cfs_period_us", String(PERIOD_MICROS));
     // Browsers give their sound a place before all others; where that is counted by group, a group needs some of it.
     if (group.has("cpu.rt_runtime_us")) group.write("cpu.rt_runtime_us", "20000");
   }
   set(percent);
   group.take(pids);
   return { set, release: group.close };
+}
+
+/** Each of these threads gets at most this percentage of one processor. */
+export function limitThreads(threads: readonly string[], percent: number): { release(): void } {
+  const groups = threads.map((thread) => {
+    const group = openGroup("threads");
+    group.limit(percent, THREAD_PERIOD_MICROS);
+    group.take([Number(thread)]);
+    return group;
+  });
+  return {
+    release() {
+      for (const group of groups) group.close();
+    },
+  };
 }
 
 /** Whenever these programs want a processor, they have it: what is slow beside others is not slow because of those. */
@@ -68,22 +80,31 @@ export function putFirst(pids: readonly number[]): { release(): void } {
   return { release: group.close };
 }
 
-/** Processes that the system counts together, of either version of how it does. */
-function openGroup() {
+/** Processes or threads that the system counts together, in a group of either version of cgroups. */
+function openGroup(of: "processes" | "threads" = "processes") {
   const isFirst = existsSync(join(FIRST_VERSION, "cpu.cfs_quota_us"));
   const root = isFirst ? FIRST_VERSION : SECOND_VERSION;
   const folder = join(root, `stoa-${crypto.randomUUID().slice(0, 8)}`);
   if (!isFirst) writeFileSync(join(root, "cgroup.subtree_control"), "+cpu");
   mkdirSync(folder);
+  if (!isFirst && of === "threads") writeFileSync(join(folder, "cgroup.type"), "threaded");
+  const members = of === "processes" ? "cgroup.procs" : isFirst ? "tasks" : "cgroup.threads";
+  const write = (name: string, value: string) => writeFileSync(join(folder, name), value);
   return {
     isFirst,
+    limit(percent: number, periodMicros: number) {
+      const quota = Math.max(LEAST_QUOTA_MICROS, Math.round((periodMicros * percent) / 100));
+      if (!isFirst) return write("cpu.max", `${quota} ${periodMicros}`);
+      write("cpu.cfs_period_us", String(periodMicros));
+      write("cpu.cfs_quota_us", String(quota));
+    },
     has: (name: string) => existsSync(join(folder, name)),
-    write: (name: string, value: string) => writeFileSync(join(folder, name), value),
-    take: (pids: readonly number[]) => move(pids, folder),
+    write,
+    take: (ids: readonly number[]) => move(ids, join(folder, members)),
     close() {
-      // Processes that were started meanwhile are included.
-      const inside = readFileSync(join(folder, "cgroup.procs"), "utf8");
-      move(inside.split("\n").filter(Boolean).map(Number), root);
+      // Those that were started meanwhile are included.
+      const inside = readFileSync(join(folder, members), "utf8");
+      move(inside.split("\n").filter(Boolean).map(Number), join(root, members));
       rmdirSync(folder);
     },
   };
@@ -151,20 +172,24 @@ async function busiestWorker(pids: readonly number[]): Promise<number> {
 function workerNanos(pids: readonly number[]): Map<string, number> {
   const nanos = new Map<string, number>();
   for (const pid of pids) {
-    for (const thread of readdirSync(`/proc/${pid}/task`)) {
-      const folder = `/proc/${pid}/task/${thread}`;
-      if (readFileSync(`${folder}/comm`, "utf8").trim() !== "Worker") continue;
-      const [ran, waited] = readFileSync(`${folder}/schedstat`, "utf8").split(" ");
+    for (const thread of workerThreads(pid)) {
+      const [ran, waited] = readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ");
       nanos.set(thread, Number(ran) + Number(waited));
     }
   }
   return nanos;
 }
 
-function move(pids: readonly number[], group: string): void {
-  for (const pid of pids) {
+/** The threads that forward media. */
+export function workerThreads(pid: number): string[] {
+  const folder = `/proc/${pid}/task`;
+  return readdirSync(folder).filter((thread) => readFileSync(`${folder}/${thread}/comm`, "utf8").trim() === "Worker");
+}
+
+function move(ids: readonly number[], members: string): void {
+  for (const id of ids) {
     try {
-      writeFileSync(join(group, "cgroup.procs"), String(pid));
+      writeFileSync(members, String(id));
     } catch (error) {
       // One that has ended meanwhile needs no place.
       if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
