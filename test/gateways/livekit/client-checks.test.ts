@@ -262,6 +262,24 @@ for (const [script, browser] of EACH) {
         undefined,
       );
       await sees(cas, "ann");
+      /** The height of the video that cas gets. */
+      const getsLines = (least: number, most: number) =>
+        cas.waitForFunction(
+          async ([least = 0, most = 0]) => {
+            const { track } = window.livekit.remoteParticipants.get("ann").getTrackPublication("camera");
+            const stats = [...(await track.receiver.getStats()).values()];
+            const { frameHeight = 0 } = stats.find(({ type }) => type === "inbound-rtp") ?? {};
+            return frameHeight >= least && frameHeight <= most;
+          },
+          [least, most],
+          { timeout: WAIT_MS, polling: 300 },
+        );
+      await getsLines(240, 1_080);
+      await cas.evaluate(() => {
+        const { VideoQuality } = window.LivekitClient;
+        window.livekit.remoteParticipants.get("ann").getTrackPublication("camera").setVideoQuality(VideoQuality.LOW);
+      }, undefined);
+      await Promise.all([getsLines(90, 200), sends("q")]);
 
       const enable = (device: "Camera" | "ScreenShare", enabled: boolean) =>
         ann.evaluate(
