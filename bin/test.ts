@@ -8,7 +8,7 @@
  *
  * Each folder runs in a process of its own, so that a crash in one does not hide the rest; two run at a time, and a third that
  * mostly waits. Those that only compute begin when the first of the three has nothing left to take, and get the processor time
- * that the others leave, most of it beside the tests that need quiet.
+ * that the others leave.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -138,8 +138,8 @@ const workers = [
 const computed = Promise.race(workers).then(() => runInBackground(background));
 await Promise.all(workers);
 await Promise.all([runEach(pairs), runEach(pairs)]);
-await runEach(alone);
 await Promise.all([computed, runEach(background)]);
+await runEach(alone);
 if (values.retry && failures.length <= MAX_RETRIED_FILES) await retryFailures();
 report();
 

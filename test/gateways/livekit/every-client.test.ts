@@ -343,7 +343,9 @@ test.concurrent.each(EACH)(
         if (script === "livekit-client-two-connections" && CLOSED_SOCKETS.includes(scenario)) continue;
         const before = await sidOf(outcome);
         await simulate(outcome, scenario);
-        await emitted(page, outcome, "reconnected");
+        await emitted(page, outcome, "reconnected").catch((cause) => {
+          throw new Error(`not connected after ${scenario}`, { cause });
+        });
         await exchange(page, outcome, other);
         const isSame = (await sidOf(outcome)) === before;
         expect([scenario, isSame ? "resumes" : "rejoins"]).toEqual([scenario, outcome]);
