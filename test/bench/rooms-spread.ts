@@ -9,11 +9,24 @@ import { stoa } from "./sfu/stoa.ts";
 
 /** The delay that no more than one packet in a hundred may exceed: two frames. */
 const DELAY_MS = 67;
-const STEPS = 20;
-const FIRST_STEP = 6;
+const STEPS = 40;
+const FIRST_STEP = 12;
+const ATTEMPTS = 3;
 
 const [viewers = 400, rounds = 3, percent = 25] = process.argv.slice(2).map(Number);
 await enterOwnNetwork();
+
+/** Whether all of them get everything in time. Anything else that this machine does may spoil one attempt, but not each of them. */
+async function carries(crowd: Crowd, count: number): Promise<boolean> {
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+    const limit = limitThreads(workerThreads(crowd.contestant.pid), percent);
+    const { lossPercent, p99 } = await measured(crowd, count);
+    limit.release();
+    console.error(`1 → ${count}: ${lossPercent.toFixed(2)} % lost, p99 ${p99.toFixed(0)} ms`);
+    if (lossPercent === 0 && p99 <= DELAY_MS) return true;
+  }
+  return false;
+}
 
 /**
  * How many viewers get everything in time when each worker may use this share of a core. With whole cores, the load and the workers
@@ -27,13 +40,7 @@ async function carried(spreads: boolean): Promise<number> {
   const step = Math.round(viewers / STEPS) * (spreads ? 2 : 1);
   for (let count = step * FIRST_STEP; ; count += step) {
     await crowd.growUnseen(count - SEEN);
-    const limit = limitThreads(workerThreads(contestant.pid), percent);
-    const { lossPercent, p99 } = await measured(crowd, count);
-    limit.release();
-    console.error(
-      `1 → ${count}, ${spreads ? "two workers" : "one worker"}: ${lossPercent.toFixed(2)} % lost, p99 ${p99.toFixed(0)} ms`,
-    );
-    if (lossPercent > 0 || p99 > DELAY_MS) break;
+    if (!(await carries(crowd, count))) break;
     most = count;
   }
   await crowd.disperse();
