@@ -141,13 +141,18 @@ describe("[18] a live stream as HLS", () => {
     expect((await get(`${base}/video.m3u8`)).status).toBe(404);
   });
 
-  test("a blocking request for a playlist or a part is answered when it exists", async () => {
+  /** A stream whose first segment has been sent; `base` is the address of its playlists. */
+  async function withOneSegment() {
     const { index, streamId, send } = await onAir();
     const waiting = get(index);
     send("video", VIDEO.pieces.slice(0, 3));
     send("audio", AUDIO.pieces.slice(0, 3));
     const [, path = ""] = /^([\w-]+)\/video\.m3u8$/m.exec(await (await waiting).text()) ?? [];
-    const base = `/v1/live-streams/${streamId}/hls/${path}`;
+    return { base: `/v1/live-streams/${streamId}/hls/${path}`, send };
+  }
+
+  test("a blocking request for a playlist or a part is answered when it exists", async () => {
+    const { base, send } = await withOneSegment();
     const folder = folderOf(`${base}/video.m3u8`, await (await get(`${base}/video.m3u8`)).text());
     const list = get(`${base}/video.m3u8?_HLS_msn=1&_HLS_part=0`);
     const next = get(`${folder}/video-1.0.m4s`);
@@ -166,12 +171,7 @@ describe("[18] a live stream as HLS", () => {
   });
 
   test("a request that waits during an upgrade is asked to come again, which the newer process answers", async () => {
-    const { index, streamId, send } = await onAir();
-    const waiting = get(index);
-    send("video", VIDEO.pieces.slice(0, 3));
-    send("audio", AUDIO.pieces.slice(0, 3));
-    const [, path = ""] = /^([\w-]+)\/video\.m3u8$/m.exec(await (await waiting).text()) ?? [];
-    const base = `/v1/live-streams/${streamId}/hls/${path}`;
+    const { base } = await withOneSegment();
     const next = get(`${base}/video.m3u8?_HLS_msn=1&_HLS_part=0`);
     const another = await onAir();
     const first = get(another.index);
