@@ -187,6 +187,9 @@ for (const [script, browser] of EACH) {
         stage.wsUrl,
       );
       expect(error).toMatch(/^ConnectionError: .*the token is no JWT/);
+      const join = async (page: Scripted, identity: string) =>
+        joinLivekit(page, stage.wsUrl, await stage.token(room, identity), { publish: false });
+      await join(cas, "cas");
       const published = await ann.evaluate(
         async ([url, token]) => {
           const early = new window.LivekitClient.Room();
@@ -199,17 +202,16 @@ for (const [script, browser] of EACH) {
         [stage.wsUrl, await stage.token(room, "early")],
       );
       expect(published).toBe(true);
+      // A track is listed from its first packet on.
+      await hears(cas, "early");
       const { tracks } = await stage.rooms.getParticipant(room, "early");
       expect(tracks).toHaveLength(1);
 
-      const join = async (page: Scripted, identity: string) =>
-        joinLivekit(page, stage.wsUrl, await stage.token(room, identity), { publish: false });
       await join(ben, "ben");
       await join(twin, "ben");
       await happened(ben, "disconnected 2");
       await stage.rooms.removeParticipant(room, "ben");
       await happened(twin, "disconnected 4");
-      await join(cas, "cas");
       await join(ben, "dora");
       await ben.evaluate(() => window.livekit.disconnect(), undefined);
       await happened(ben, "disconnected 1");
