@@ -24,10 +24,15 @@ type FrameHandler<F extends Frame> = {
 export type ReaderLimits = {
   /** How many frames are handled as they arrive in one tick of the event loop; the rest waits in the queue. */
   framesAtOnce: number;
+  /** The bytes of all frames that wait. A single frame may wait whatever its size, which its protocol limits. */
   waitingBytes: number;
 };
 
-const CLIENT_LIMITS: ReaderLimits = { framesAtOnce: FRAMES_PER_BURST, waitingBytes: 4 * 1024 * 1024 };
+/**
+ * A client whose frames fill this memory does not wait for responses. Much more of it for each of many sockets would be
+ * garbage that the engine collects again and again, for tens of milliseconds each time.
+ */
+const CLIENT_LIMITS: ReaderLimits = { framesAtOnce: FRAMES_PER_BURST, waitingBytes: 1024 * 1024 };
 
 export function createFrameQueue(loop: EventLoop = {}): FairQueue {
   return new FairQueue({ sliceMs: SLICE_MS, burst: FRAMES_PER_BURST, ...loop });
@@ -103,9 +108,12 @@ export class SocketReader<F extends Frame> {
     this.#waitingBytes += frame.length + FRAME_OVERHEAD_BYTES;
     this.queue.add(this);
     const maxFrames = (this.handler.framesPerWindow?.() ?? Number.POSITIVE_INFINITY) + MAX_FRAMES_OVER_BUDGET;
-    const { waitingBytes } = this.limits;
-    if (this.#waitingBytes <= waitingBytes && this.#waiting.length <= maxFrames) return;
+    if (!this.#holdsTooManyBytes() && this.#waiting.length <= maxFrames) return;
     this.handler.overflowed();
-    while (this.#waitingBytes > waitingBytes) this.runNext();
+    while (this.#holdsTooManyBytes()) this.runNext();
+  }
+
+  #holdsTooManyBytes(): boolean {
+    return this.#waiting.length > 1 && this.#waitingBytes > this.limits.waitingBytes;
   }
 }

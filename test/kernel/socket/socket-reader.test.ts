@@ -58,13 +58,13 @@ test("[4] a flood is received a few frames per tick, in its order, and other soc
 test("[4] a flood of large frames is received one per tick at first, and none after the slice", async () => {
   const { received, socket } = createWorld();
   const mallory = socket("m");
-  for (let n = 0; n < 30; n++) mallory.push(n, 128 * 1024);
-  expect(received.length).toBe(1);
-  for (let before = 1; before < 30; before = received.length) {
+  for (let n = 0; n < 15; n++) mallory.push(n, 64 * 1024);
+  expect(received.length).toBe(2);
+  for (let before = 2; before < 15; before = received.length) {
     await nextTick();
     expect(received.length - before).toBeLessThanOrEqual(3);
   }
-  expect(received).toEqual(Array.from({ length: 30 }, (_, n) => `m${n}`));
+  expect(received).toEqual(Array.from({ length: 15 }, (_, n) => `m${n}`));
 });
 
 test("[4] large frames of many sockets that arrive at once take one slice of the tick together, and small ones do not wait", async () => {
@@ -113,7 +113,18 @@ test("[4] waiting frames are bounded in bytes: beyond that the handler is notifi
   const mallory = socket("m");
   for (let n = 0; n < 300; n++) mallory.push(n, 64 * 1024);
   expect(mallory.overflows()).toBeGreaterThan(0);
-  expect(300 - received.length).toBeLessThanOrEqual(64);
+  expect(300 - received.length).toBeLessThanOrEqual(16);
+});
+
+test("[4] a frame of any size may wait alone, and the next one overflows the socket", () => {
+  const { received, socket } = createWorld();
+  const ann = socket("a", 600);
+  for (let n = 0; n < 3; n++) ann.push(n);
+  ann.push("large", 2 * 1024 * 1024);
+  expect(received).toEqual(["a0", "a1", "a2"]);
+  expect(ann.overflows()).toBe(0);
+  ann.push("next");
+  expect(ann.overflows()).toBe(1);
 });
 
 test("[17] a thousand frames over the budget of a window wait to be refused, and one more overflows the socket", () => {
@@ -124,7 +135,7 @@ test("[17] a thousand frames over the budget of a window wait to be refused, and
   mallory.push("once more");
   expect(mallory.overflows()).toBe(1);
   const uncounted = socket("u");
-  for (let n = 0; n < 5_000; n++) uncounted.push(n);
+  for (let n = 0; n < 3_000; n++) uncounted.push(n);
   expect(uncounted.overflows()).toBe(0);
   expect(received.filter((frame) => frame.startsWith("m"))).toHaveLength(8);
 });
