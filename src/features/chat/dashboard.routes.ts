@@ -1,7 +1,5 @@
 import { Elysia, t } from "elysia";
-import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
-import { documented } from "../../kernel/http/reference/docs.ts";
 import { EnvironmentQuery } from "../../kernel/http/schema.ts";
 import { NEWEST_BY_ID, NEWEST_BY_NUMBER, page, pageQuery } from "../../kernel/http/serving/pages.ts";
 import { memberRoute } from "../../kernel/http/shared-routes.ts";
@@ -102,8 +100,7 @@ export const chatDashboardRoutes = ({ guards }: Http, { now }: Runtime, chat: Ch
         return page(context, context.query, memberPages(members, id, "ACTIVE"));
       },
       {
-        ...documented("Active members", ["SVC_CONVERSATION_NOT_FOUND", "SVC_INVALID_CURSOR"]),
-        transform: permit("chat:read"),
+        ...memberRoute("chat:read", "Active members", ["SVC_CONVERSATION_NOT_FOUND", "SVC_INVALID_CURSOR"]),
         query: t.Object({ ...pageQuery, ...EnvironmentQuery }),
         response: { 200: t.Array(ConversationMember) },
       },
@@ -122,11 +119,10 @@ export const chatDashboardRoutes = ({ guards }: Http, { now }: Runtime, chat: Ch
         });
       },
       {
-        ...documented("Messages without their content: sender, time and status", [
+        ...memberRoute("chat:read", "Messages without their content: sender, time and status", [
           "SVC_CONVERSATION_NOT_FOUND",
           "SVC_INVALID_CURSOR",
         ]),
-        transform: permit("chat:read"),
         query: t.Object({ ...pageQuery, ...EnvironmentQuery }),
         response: { 200: t.Array(MessageSummary) },
       },
@@ -138,8 +134,7 @@ export const chatDashboardRoutes = ({ guards }: Http, { now }: Runtime, chat: Ch
         return page(context, context.query, pageByUser("presence", hub.presence.list(id)));
       },
       {
-        ...documented("Users who are present now", ["SVC_CONVERSATION_NOT_FOUND", "SVC_INVALID_CURSOR"]),
-        transform: permit("chat:read"),
+        ...memberRoute("chat:read", "Users who are present now", ["SVC_CONVERSATION_NOT_FOUND", "SVC_INVALID_CURSOR"]),
         query: t.Object({ ...pageQuery, ...EnvironmentQuery }),
         response: { 200: t.Array(Presence) },
       },

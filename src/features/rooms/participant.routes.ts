@@ -1,9 +1,9 @@
 import { Elysia, t } from "elysia";
 import { authorOf, authorOfKey } from "../../kernel/http/callers.ts";
-import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import { nullable } from "../../kernel/http/schema.ts";
+import { memberRoute } from "../../kernel/http/shared-routes.ts";
 import type { ErrorCode } from "../../protocol/errors.ts";
 import { Attributes, DisplayName, Identity, Participant, Track } from "../../protocol/room-records.ts";
 import { DATA_SEND_MAX_BYTES } from "../../protocol/signaling.ts";
@@ -12,7 +12,6 @@ import { Knocks, MuteTrack, RoomReference } from "./room.schema.ts";
 import { RtcTokenPermissions } from "./rtc-token.schema.ts";
 
 const NOT_FOUND: ErrorCode[] = ["SVC_ROOM_NOT_FOUND", "SVC_PARTICIPANT_NOT_FOUND", "SVC_RTC_SERVER_UNREACHABLE"];
-const MEMBER_ERRORS: ErrorCode[] = ["SVC_PROJECT_NOT_FOUND", "SVC_PERMISSION_DENIED", ...NOT_FOUND];
 const REMOVE = "Remove a participant; no token minted so far brings them back";
 const MUTE = "Mute a track; only its publisher can open it again";
 
@@ -133,8 +132,7 @@ export const participantMemberRoutes = ({ guards }: Http, moderation: Moderation
         context.set.status = 204;
       },
       {
-        ...documented(REMOVE, MEMBER_ERRORS),
-        transform: permit("rooms:manage"),
+        ...memberRoute("rooms:manage", REMOVE, NOT_FOUND),
       },
     )
     .post(
@@ -145,8 +143,7 @@ export const participantMemberRoutes = ({ guards }: Http, moderation: Moderation
         return moderation.mute(room, nameOf(params.identity), params.trackId, authorOf(context));
       },
       {
-        ...documented(MUTE, [...MEMBER_ERRORS, "SVC_TRACK_NOT_FOUND"]),
-        transform: permit("rooms:manage"),
+        ...memberRoute("rooms:manage", MUTE, [...NOT_FOUND, "SVC_TRACK_NOT_FOUND"]),
         body: MuteTrack,
         response: { 200: Track },
       },

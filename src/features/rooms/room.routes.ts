@@ -1,7 +1,6 @@
 import { Elysia, t } from "elysia";
 import { randomBase62 } from "../../kernel/crypto/ids.ts";
 import { authorOf, authorOfKey } from "../../kernel/http/callers.ts";
-import { permit } from "../../kernel/http/guards.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import { EnvironmentQuery } from "../../kernel/http/schema.ts";
@@ -197,8 +196,7 @@ const roomMemberRoutes = ({ guards, idempotency, rateLimit }: Http, { write }: R
         return write((unit) => rooms.present(rooms.close(unit, ref, "closed", authorOf(context))));
       },
       {
-        ...documented("Close the room; everyone in it is disconnected", ["SVC_ROOM_NOT_FOUND"]),
-        transform: permit("rooms:manage"),
+        ...memberRoute("rooms:manage", "Close the room; everyone in it is disconnected", ["SVC_ROOM_NOT_FOUND"]),
         response: { 200: Room },
       },
     )
@@ -222,13 +220,12 @@ const roomMemberRoutes = ({ guards, idempotency, rateLimit }: Http, { write }: R
           return rtcTokens.sign(grant, info.publicUrl);
         }),
       {
-        ...documented("A token of 10 minutes to try the room out from the dashboard", [
-          "SVC_ROOM_NOT_FOUND",
-          "SVC_ROOM_CLOSED",
-          "SVC_PERMISSION_DENIED",
-          "SVC_RATE_LIMITED",
-        ]),
-        transform: [permit("rooms:manage"), rateLimit("TEST_TOKEN")],
+        ...memberRoute(
+          "rooms:manage",
+          "A token of 10 minutes to try the room out from the dashboard",
+          ["SVC_ROOM_NOT_FOUND", "SVC_ROOM_CLOSED", "SVC_RATE_LIMITED"],
+          { rateLimit: rateLimit("TEST_TOKEN") },
+        ),
         body: MintTestToken,
         response: { 201: RtcToken },
       },

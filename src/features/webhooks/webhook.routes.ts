@@ -6,7 +6,6 @@ import { type RecordScope, sharedRoutes } from "../../kernel/http/shared-routes.
 import { REFUSES_UNKNOWN_FIELDS } from "../../kernel/http/unknown-fields.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import { DELIVERY_STATUSES } from "../../protocol/enums.ts";
-import type { ErrorCode } from "../../protocol/errors.ts";
 import type { DeliveryService } from "./delivery.service.ts";
 import {
   CreateWebhook,
@@ -37,10 +36,6 @@ export const webhooksRoutes = (http: Http, { write }: Runtime, { webhooks, deliv
     http,
     { prefix: "/webhooks", tag: "webhooks", memberTag: "webhooks" },
     (app, { route, pick, environmentQuery, inEnvironment }) => {
-      const notFound = pick<ErrorCode[], ErrorCode[]>(
-        ["SVC_WEBHOOK_NOT_FOUND"],
-        ["SVC_WEBHOOK_NOT_FOUND", "SVC_PERMISSION_DENIED"],
-      );
       return app
         .get(
           "",
@@ -98,7 +93,7 @@ export const webhooksRoutes = (http: Http, { write }: Runtime, { webhooks, deliv
         )
         .get("/:webhookId", ({ scope, params }) => webhooks.present(webhooks.find(refOf(scope, params))), {
           response: { 200: Webhook },
-          ...route("webhooks:read", "One endpoint", notFound),
+          ...route("webhooks:read", "One endpoint", ["SVC_WEBHOOK_NOT_FOUND"]),
         })
         .patch(
           "/:webhookId",
@@ -107,7 +102,7 @@ export const webhooksRoutes = (http: Http, { write }: Runtime, { webhooks, deliv
           {
             body: UpdateWebhook,
             response: { 200: Webhook },
-            ...route("webhooks:manage", "Change an endpoint", [...notFound, "SVC_WEBHOOK_URL_REFUSED"], {
+            ...route("webhooks:manage", "Change an endpoint", ["SVC_WEBHOOK_NOT_FOUND", "SVC_WEBHOOK_URL_REFUSED"], {
               description: "`status: ACTIVE` enables it again and clears the failure count.",
             }),
           },
@@ -120,7 +115,7 @@ export const webhooksRoutes = (http: Http, { write }: Runtime, { webhooks, deliv
           },
           {
             response: { 204: t.Void() },
-            ...route("webhooks:manage", "Delete an endpoint and its deliveries", notFound),
+            ...route("webhooks:manage", "Delete an endpoint and its deliveries", ["SVC_WEBHOOK_NOT_FOUND"]),
           },
         )
         .post(
@@ -130,7 +125,7 @@ export const webhooksRoutes = (http: Http, { write }: Runtime, { webhooks, deliv
           {
             body: RotateSecret,
             response: { 200: WebhookWithSecret },
-            ...route("webhooks:manage", "Replace the signing secret", notFound, {
+            ...route("webhooks:manage", "Replace the signing secret", ["SVC_WEBHOOK_NOT_FOUND"], {
               description: "Deliveries carry signatures of both secrets for `overlapSeconds` (a day by default).",
             }),
           },
@@ -151,7 +146,7 @@ export const webhooksRoutes = (http: Http, { write }: Runtime, { webhooks, deliv
             query: t.Object({ status: t.Optional(oneOf(DELIVERY_STATUSES)), ...pageQuery }),
             response: { 200: t.Array(Delivery) },
             ...route("webhooks:read", "Deliveries of the last 30 days with their attempts, newest first", [
-              ...notFound,
+              "SVC_WEBHOOK_NOT_FOUND",
               "SVC_INVALID_CURSOR",
             ]),
           },
@@ -161,7 +156,10 @@ export const webhooksRoutes = (http: Http, { write }: Runtime, { webhooks, deliv
           ({ scope, params }) => deliveries.getWithBody(refOf(scope, params), params.deliveryId),
           {
             response: { 200: DeliveryWithBody },
-            ...route("webhooks:read", "One delivery with the body sent", [...notFound, "SVC_DELIVERY_NOT_FOUND"]),
+            ...route("webhooks:read", "One delivery with the body sent", [
+              "SVC_WEBHOOK_NOT_FOUND",
+              "SVC_DELIVERY_NOT_FOUND",
+            ]),
           },
         )
         .post(
@@ -170,7 +168,7 @@ export const webhooksRoutes = (http: Http, { write }: Runtime, { webhooks, deliv
           {
             response: { 200: Delivery },
             ...route("webhooks:manage", "Send a delivery again: same event id, same bytes", [
-              ...notFound,
+              "SVC_WEBHOOK_NOT_FOUND",
               "SVC_DELIVERY_NOT_FOUND",
               "SVC_CONFLICT",
             ]),
@@ -178,7 +176,7 @@ export const webhooksRoutes = (http: Http, { write }: Runtime, { webhooks, deliv
         )
         .post("/:webhookId/test", ({ scope, params }) => write((unit) => deliveries.test(unit, refOf(scope, params))), {
           response: { 200: Delivery },
-          ...route("webhooks:manage", "Send a test event", notFound, {
+          ...route("webhooks:manage", "Send a test event", ["SVC_WEBHOOK_NOT_FOUND"], {
             description:
               "An event of type `webhook.test`, whatever the endpoint's filter and status. Read the delivery for its outcome.",
           }),
@@ -187,7 +185,7 @@ export const webhooksRoutes = (http: Http, { write }: Runtime, { webhooks, deliv
           body: Recover,
           response: { 200: Recovered },
           ...route("webhooks:manage", "Send again what failed, or happened while the endpoint was disabled", [
-            ...notFound,
+            "SVC_WEBHOOK_NOT_FOUND",
             "SVC_CONFLICT",
           ]),
         });

@@ -1,10 +1,10 @@
 import { Elysia, t } from "elysia";
 import { authorOf, authorOfKey } from "../../../kernel/http/callers.ts";
-import { permit } from "../../../kernel/http/guards.ts";
 import type { Http } from "../../../kernel/http/http.ts";
 import { documented } from "../../../kernel/http/reference/docs.ts";
 import { EnvironmentQuery, Identity } from "../../../kernel/http/schema.ts";
 import { NEWEST_BY_ID, page, pageQuery } from "../../../kernel/http/serving/pages.ts";
+import { memberRoute } from "../../../kernel/http/shared-routes.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
 import { Report, type ReportStatus as Status } from "../../../protocol/chat-records.ts";
@@ -179,8 +179,7 @@ export const moderationDashboardRoutes = ({ guards }: Http, { write }: Runtime, 
         return page(context, pageRequest, reportPages(reports, context, status));
       },
       {
-        ...documented("Reported messages, newest report first", ["SVC_PROJECT_NOT_FOUND", "SVC_INVALID_CURSOR"]),
-        transform: permit("chat:moderate"),
+        ...memberRoute("chat:moderate", "Reported messages, newest report first", ["SVC_INVALID_CURSOR"]),
         query: t.Object({ ...pageQuery, ...EnvironmentQuery, status: t.Optional(ReportStatus) }),
         response: { 200: t.Array(Report) },
       },
@@ -192,28 +191,24 @@ export const moderationDashboardRoutes = ({ guards }: Http, { write }: Runtime, 
         return write((unit) => reports.resolve(unit, context, params.reportId, body, authorOf(context)));
       },
       {
-        ...documented("Resolve a report, and all others of the same message", [
-          "SVC_PROJECT_NOT_FOUND",
+        ...memberRoute("chat:moderate", "Resolve a report, and all others of the same message", [
           "SVC_REPORT_NOT_FOUND",
           "SVC_MEMBER_NOT_FOUND",
           "SVC_CONFLICT",
           "SVC_CONVERSATION_ARCHIVED",
         ]),
-        transform: permit("chat:moderate"),
         query: t.Object(EnvironmentQuery),
         body: ResolveReport,
         response: { 200: Report },
       },
     )
     .get("/word-list", (context) => wordLists.get(context), {
-      ...documented("Words that are refused, masked or reported", ["SVC_PROJECT_NOT_FOUND"]),
-      transform: permit("chat:moderate"),
+      ...memberRoute("chat:moderate", "Words that are refused, masked or reported"),
       query: t.Object(EnvironmentQuery),
       response: { 200: WordList },
     })
     .put("/word-list", (context) => write((unit) => wordLists.put(unit, context, context.body, authorOf(context))), {
-      ...documented("Replace the word list", ["SVC_PROJECT_NOT_FOUND", "SVC_CONFLICT"]),
-      transform: permit("chat:moderate"),
+      ...memberRoute("chat:moderate", "Replace the word list", ["SVC_CONFLICT"]),
       query: t.Object(EnvironmentQuery),
       body: WordList,
       response: { 200: WordList },

@@ -1,8 +1,8 @@
 import { Elysia, t } from "elysia";
-import { permit } from "../../../kernel/http/guards.ts";
 import type { Http } from "../../../kernel/http/http.ts";
 import { documented } from "../../../kernel/http/reference/docs.ts";
 import { EnvironmentQuery } from "../../../kernel/http/schema.ts";
+import { memberRoute } from "../../../kernel/http/shared-routes.ts";
 import {
   Diagnostics as DiagnosticsSchema,
   MetricRange,
@@ -32,28 +32,23 @@ export const metricsKeyRoutes = ({ guards }: Http, { metrics, diagnostics }: Ser
       response: { 200: DiagnosticsSchema },
     });
 
-export const metricsDashboardRoutes = ({ guards }: Http, { metrics, diagnostics }: Services) => {
-  const transform = permit("observability:read");
-  return new Elysia({ prefix: "/v1/projects/:projectId", tags: ["observability: dashboard"] })
+export const metricsDashboardRoutes = ({ guards }: Http, { metrics, diagnostics }: Services) =>
+  new Elysia({ prefix: "/v1/projects/:projectId", tags: ["observability: dashboard"] })
     .use(guards.member)
     .get("/metrics", (context) => metrics.totals(context, context.query.range ?? DEFAULT_RANGE), {
-      ...documented("Connection and error figures over a range", ["SVC_PROJECT_NOT_FOUND"]),
-      transform,
+      ...memberRoute("observability:read", "Connection and error figures over a range"),
       query: t.Object({ ...metricsQuery, ...EnvironmentQuery }),
       response: { 200: MetricsSchema },
     })
     .get("/metrics/series", (context) => metrics.series(context, context.query.range ?? DEFAULT_RANGE), {
-      ...documented("The same figures over time, with chat and webhooks", ["SVC_PROJECT_NOT_FOUND"]),
-      transform,
+      ...memberRoute("observability:read", "The same figures over time, with chat and webhooks"),
       query: t.Object({ ...metricsQuery, ...EnvironmentQuery }),
       response: { 200: MetricSeries },
     })
     .get("/diagnostics", ({ projectId }) => diagnostics({ projectId }), {
-      ...documented("Whether each dependency answers", ["SVC_PROJECT_NOT_FOUND"]),
-      transform,
+      ...memberRoute("observability:read", "Whether each dependency answers"),
       response: { 200: DiagnosticsSchema },
     });
-};
 
 export const grafanaRoutes = () =>
   new Elysia({ tags: ["health"] })
