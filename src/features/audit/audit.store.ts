@@ -1,6 +1,6 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../kernel/db/open.ts";
-import { inserter, rowsOf } from "../../kernel/db/statements.ts";
+import { filteredBy, inserter, rowsOf } from "../../kernel/db/statements.ts";
 import type { AuditActionName, AuditActorType, AuditResourceType, Environment } from "../../protocol/enums.ts";
 
 /** Triggers of the database prevent changes and deletions of rows. */
@@ -28,19 +28,21 @@ export type AuditRow = typeof auditEntries.$inferSelect;
 type AuditFilter = { action?: AuditActionName; actorId?: string; resourceId?: string };
 
 export function auditStore({ $client: client }: Db) {
-  const newest = rowsOf(
-    client,
-    auditEntries,
-  )<[string | null, string, string | null, string | null, string | null, number]>(
-    `WHERE project_id IS ?1 AND id < ?2 AND (?3 IS NULL OR action = ?3) AND (?4 IS NULL OR actor_id = ?4)
-     AND (?5 IS NULL OR resource_id = ?5) ORDER BY id DESC LIMIT ?6`,
+  const newest = filteredBy((conditions) =>
+    rowsOf(
+      client,
+      auditEntries,
+    )<(string | number | null)[]>(`WHERE project_id IS ? AND id < ?${conditions} ORDER BY id DESC LIMIT ?`),
   );
   return {
     insert: inserter<AuditRow>(client, auditEntries),
     /**
      * Newest first; without a project, the entries of the installation. `before` is the last id of the previous page.
      */
-    list: (projectId: string | null, { action, actorId, resourceId }: AuditFilter, before: string, limit: number) =>
-      newest.all(projectId, before, action ?? null, actorId ?? null, resourceId ?? null, limit),
+    list(projectId: string | null, { action, actorId, resourceId }: AuditFilter, before: string, limit: number) {
+      const filters = { "action = ?": action, "actor_id = ?": actorId, "resource_id = ?": resourceId };
+      const { statement, values } = newest(filters);
+      return statement.all(projectId, before, ...values, limit);
+    },
   };
 }

@@ -1,5 +1,6 @@
 /** SQLite prefers an index in the order of `ORDER BY`, or for the first table of a join, although it then reads every row of a tenant. */
 import { afterAll, expect, spyOn, test } from "bun:test";
+import { auditStore } from "../../../src/features/audit/audit.store.ts";
 import { ringStore } from "../../../src/features/chat/calls/ring.store.ts";
 import { conversationStore } from "../../../src/features/chat/conversations/conversation.store.ts";
 import { readStateStore } from "../../../src/features/chat/messages/read-state.store.ts";
@@ -66,6 +67,20 @@ test("the files of ended recordings are found without reading all recordings", (
     plansOf(() => storageLocationStore(db).endedOnNode("node", after, 1)),
   ])
     expect(plan).toContain("SCAN recordings USING COVERING INDEX recordings_running");
+});
+
+test("the audit log finds the entries of an action, an actor and a resource without reading all others", () => {
+  for (const [filter, index] of [
+    [{ action: "room.closed" }, "audit_entries_by_action (project_id=? AND action=? AND id<?)"],
+    [{ actorId: "user" }, "audit_entries_by_actor (project_id=? AND actor_id=? AND id<?)"],
+    [{ resourceId: "room" }, "audit_entries_by_resource (project_id=? AND resource_id=? AND id<?)"],
+    [{ action: "room.closed", resourceId: "room" }, "audit_entries_by_"],
+    [{}, "audit_entries_by_project (project_id=? AND id<?)"],
+  ] as const) {
+    const plan = plansOf(() => auditStore(db).list("p", filter, "~", 1));
+    expect(plan).toContain(`SEARCH audit_entries USING INDEX ${index}`);
+    expect(plan).not.toContain("TEMP B-TREE");
+  }
 });
 
 test("old chat connections are removed, and those that a crash left open are ended, without reading all others", () => {
