@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { ApiError } from "../../protocol/errors.ts";
 
 /** OWASP's parameters for argon2id. One run takes 19 MiB, so a burst of sign-ins does not exhaust a small machine. */
@@ -15,15 +16,16 @@ export type Passwords = ReturnType<typeof createPasswords>;
 
 /**
  * Limits concurrent hashes, because each one takes memory and a core, and the client that causes it has not signed in
- * yet.
+ * yet. One core is left for everything else, if there are two.
  */
-export function createPasswords() {
+export function createPasswords(cores = availableParallelism()) {
+  const maxRunning = Math.max(1, Math.min(MAX_RUNNING, cores - 1));
   let running = 0;
   const waiting: (() => void)[] = [];
 
   async function bounded<T>(work: () => Promise<T>): Promise<T> {
     if (waiting.length >= MAX_WAITING) throw new ApiError("SVC_RATE_LIMITED", undefined, { retryAfterSeconds: 5 });
-    if (running >= MAX_RUNNING) await new Promise<void>((resolve) => waiting.push(resolve));
+    if (running >= maxRunning) await new Promise<void>((resolve) => waiting.push(resolve));
     else running += 1;
     try {
       return await work();

@@ -1,4 +1,5 @@
 /** The server of the hostile bench: its own process in its own network. Prints where it is and a key, then serves. */
+import { createPasswords } from "../../../src/features/accounts/passwords.ts";
 import { start } from "../../../src/server.ts";
 import { testConfig } from "../../harness/test-config.ts";
 import { makeCertificate } from "../../ops/certificate.ts";
@@ -33,7 +34,7 @@ const tenant = (email: string, passwordHash: string | null) =>
   });
 const { key } = await tenant("owner@example.com", null);
 const account = { email: "mallory@example.com", password: "a password of mallory's" };
-const hostile = await tenant(account.email, await Bun.password.hash(account.password));
+const hostile = await tenant(account.email, await createPasswords().hash(account.password));
 const livekit = { issuer: hostile.publicId, secret: services.apiKeys.signingSecret(hostile.publicId) };
 const ports = { mediaPort: media.ports[0], tlsPort: EDGE_PORT };
 console.log(JSON.stringify({ url, key, hostileKey: hostile.key, livekit, account, ...ports }));
