@@ -41,7 +41,7 @@ export function createFanOut(
     if (conversationId === undefined) return;
     const kind = event.type === "call.ringing" ? "ring" : "missed_call";
     if (kind === "missed_call") {
-      store.dropTopic(unit, topicOf("ring", ring.id), "ring");
+      store.dropRing(unit, conversationId, ring.id);
       if (!ring.members.some(({ status }) => status === "MISSED")) return;
     }
     enqueue(unit, { projectId, environment, kind, conversationId, subjectId: ring.id, createdAt });

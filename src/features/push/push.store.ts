@@ -67,7 +67,10 @@ export function pushStore({ $client: client }: Db) {
     client,
     "UPDATE push_deliveries SET next_attempt_at = max(next_attempt_at, ?2) WHERE subscription_id = ?1",
   );
-  const dropTopic = changing(client, "DELETE FROM push_deliveries WHERE topic = ? AND kind = ?");
+  const dropRing = changing(
+    client,
+    "DELETE FROM push_deliveries WHERE conversation_id = ? AND kind = 'ring' AND subject_id = ?",
+  );
 
   const setting = reading<SettingRow, [string, string]>(
     client,
@@ -120,7 +123,7 @@ export function pushStore({ $client: client }: Db) {
     retryAt: (unit: Unit, { id }: DeliveryRow, at: number) => void retryAt.run(unit, id, at),
     /** Delays all deliveries of a subscription. */
     postpone: (unit: Unit, subscriptionId: string, until: number) => void postpone.run(unit, subscriptionId, until),
-    dropTopic: (unit: Unit, topic: string, kind: DeliveryRow["kind"]) => void dropTopic.run(unit, topic, kind),
+    dropRing: (unit: Unit, conversationId: string, ringId: string) => void dropRing.run(unit, conversationId, ringId),
 
     setting: (conversationId: string, userId: string): SettingRow | null => setting.get(conversationId, userId),
     saveSetting: inserter<SettingRow>(

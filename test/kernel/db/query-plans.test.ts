@@ -6,6 +6,7 @@ import { conversationStore } from "../../../src/features/chat/conversations/conv
 import { readStateStore } from "../../../src/features/chat/messages/read-state.store.ts";
 import { chatPersonalDataStore } from "../../../src/features/chat/personal-data.store.ts";
 import { connectionStore as chatConnectionStore } from "../../../src/features/chat/socket/connection.store.ts";
+import { pushStore } from "../../../src/features/push/push.store.ts";
 import { storageLocationStore } from "../../../src/features/recordings/storage-locations/storage-locations.store.ts";
 import { connectionStore } from "../../../src/features/sessions/connections/connection.store.ts";
 import { sessionPersonalData } from "../../../src/features/sessions/personal-data.ts";
@@ -18,6 +19,7 @@ import { emptyDatabase } from "../../harness/empty-database.ts";
 const db = openDatabase(emptyDatabase());
 afterAll(() => db.$client.close());
 
+const UNIT = { requireRunning: () => {}, changed: () => {} } as unknown as Unit;
 const TENANT = { projectId: "p", environment: "PRODUCTION" } as const;
 
 /** How SQLite finds the rows of the statements that `read` compiles. */
@@ -83,12 +85,17 @@ test("the audit log finds the entries of an action, an actor and a resource with
   }
 });
 
+test("the pushes of an ended ring are found without reading those of all conversations", () => {
+  expect(plansOf(() => pushStore(db).dropRing(UNIT, "conversation", "ring"))).toContain(
+    "SEARCH push_deliveries USING INDEX push_deliveries_of_conversation (conversation_id=?)",
+  );
+});
+
 test("old chat connections are removed, and those that a crash left open are ended, without reading all others", () => {
-  const unit = { requireRunning: () => {}, changed: () => {} } as unknown as Unit;
-  expect(plansOf(() => chatConnectionStore(db).prune(unit, 0, 1))).toContain(
+  expect(plansOf(() => chatConnectionStore(db).prune(UNIT, 0, 1))).toContain(
     "SEARCH chat_connections USING INDEX chat_connections_by_age (connected_at<?)",
   );
-  expect(plansOf(() => chatConnectionStore(db).abandon(unit, 0))).toContain(
+  expect(plansOf(() => chatConnectionStore(db).abandon(UNIT, 0))).toContain(
     "SCAN chat_connections USING INDEX chat_connections_open",
   );
 });
