@@ -61,7 +61,15 @@ export function Clinician() {
           )}
           {visit.status === "OPEN" && visit.id !== openId && <Button text="Join" onClick={() => setOpenId(visit.id)} />}
           {visit.hasReplay && (
-            <Button text="Replay" onClick={on(async () => void window.open((await act(visit, "replay")).url))} />
+            <Button
+              text="Replay"
+              onClick={on(async () => {
+                // Browsers block a window that opens later than in the click itself.
+                const replay = window.open();
+                const { url } = await act(visit, "replay");
+                if (replay && url) replay.location.href = url;
+              })}
+            />
           )}
           {visit.status === "CLOSED" && (
             <>
