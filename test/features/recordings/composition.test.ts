@@ -89,7 +89,7 @@ describe("[18] the command of a composition", () => {
       "[canvas][film0]overlay=x=0+(640-w)/2:y=0+(720-h)/2:eof_action=pass[on_film0]",
       "[1:v]setpts=PTS+1.500/TB,scale=640:720:force_original_aspect_ratio=decrease:force_divisible_by=2,setsar=1[film1]",
       "[on_film0][film1]overlay=x=640+(640-w)/2:y=0+(720-h)/2:eof_action=pass[on_film1]",
-      "[2:a]aresample=48000:async=1:first_pts=0,adelay=1480:all=1[sound2]",
+      "[2:a]aresample=48000:async=1:min_hard_comp=0.01:first_pts=0,adelay=1480:all=1[sound2]",
       "[sound2]amix=inputs=1:duration=longest:normalize=0,alimiter=limit=0.95,apad=whole_dur=4.000[sound]",
     ]);
   });
@@ -109,7 +109,7 @@ describe("[18] the command of a composition", () => {
   test("leaves out audio from before the recording", () => {
     const early = files.map((file) => ({ ...file, offsetMs: -25 }));
     expect(graphOf(compositionCommand({ ...usual, files: early, layout: "grid" }))).toContain(
-      "[2:a]aresample=48000:async=1:first_pts=0,atrim=start=0.025,asetpts=PTS-STARTPTS[sound2]",
+      "[2:a]aresample=48000:async=1:min_hard_comp=0.01:first_pts=0,atrim=start=0.025,asetpts=PTS-STARTPTS[sound2]",
     );
   });
 

@@ -92,10 +92,11 @@ export function flashes(path: string, offsetMs: number, crop = "iw/3:ih/3:10:10"
   return at.filter((_, i) => (raw[i] ?? 0) > 128 && (raw[i - 1] ?? 255) <= 128).map((ms) => ms + offsetMs);
 }
 
-/** Moments at which the tone begins. */
-export function beeps(path: string, offsetMs: number): number[] {
+/** Moments at which the tone begins; with `hz`, only the tone of that frequency. */
+export function beeps(path: string, offsetMs: number, hz?: number): number[] {
+  const alone = hz === undefined ? "" : `,bandpass=f=${hz}:width_type=h:w=300`.repeat(2);
   // Time without packets is silence.
-  const filter = ["-af", "aresample=async=1:min_hard_comp=0.01:first_pts=0", "-ac", "1", "-ar", "48000"];
+  const filter = ["-af", `aresample=async=1:min_hard_comp=0.01:first_pts=0${alone}`, "-ac", "1", "-ar", "48000"];
   const { stdout } = Bun.spawnSync(["ffmpeg", "-v", "error", "-i", path, ...filter, "-f", "s16le", "-"]);
   const samples = new Int16Array(stdout.buffer, stdout.byteOffset, stdout.length >> 1);
   const found: number[] = [];

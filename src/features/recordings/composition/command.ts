@@ -19,6 +19,8 @@ type Composition = {
 
 const FRAMES_PER_SECOND = 25;
 const SAMPLES_PER_SECOND = 48_000;
+/** By default ffmpeg ignores gaps of up to 100 ms, and lets the drift of a microphone grow to that before it corrects it. */
+const SOUND_TOLERANCE_SECONDS = 0.01;
 
 const seconds = (ms: number): string => (ms / 1_000).toFixed(3);
 const even = (value: number): number => value - (value % 2);
@@ -126,7 +128,7 @@ function audioOf({ files, durationMs }: Composition, graph: string[]): string | 
   for (const [input, { kind, offsetMs }] of files.entries()) {
     if (kind !== "audio") continue;
     // A muted track has a gap in its file, which is filled with silence.
-    const resampled = `aresample=${SAMPLES_PER_SECOND}:async=1:first_pts=0`;
+    const resampled = `aresample=${SAMPLES_PER_SECOND}:async=1:min_hard_comp=${SOUND_TOLERANCE_SECONDS}:first_pts=0`;
     // Audio before the start of the recording is cut off.
     const delayed =
       offsetMs < 0 ? `atrim=start=${seconds(-offsetMs)},asetpts=PTS-STARTPTS` : `adelay=${offsetMs}:all=1`;
