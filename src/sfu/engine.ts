@@ -19,7 +19,7 @@ import type { Participant } from "./room/participant.ts";
 import { Room, URGENT_TICK_MS } from "./room/room.ts";
 import { threadLoad } from "./thread-load.ts";
 import { clockAhead, Ticker } from "./ticker.ts";
-import { fingerprintOf } from "./transport/dtls.ts";
+import { createHandshakeCollector, fingerprintOf } from "./transport/dtls.ts";
 import { EventLoopBudget } from "./transport/event-loop-budget.ts";
 import { candidatesOf, IceAgent } from "./transport/ice/ice.ts";
 import {
@@ -162,6 +162,7 @@ export class Engine {
       srtpProfiles: settings.srtpProfiles,
       now,
       openDtls,
+      onHandshakeEnded: createHandshakeCollector(),
       candidates: candidatesOf(settings, udp.port),
       fingerprint: fingerprintOf(certificate),
       transportFeedback: new TransportFeedback(),

@@ -31,6 +31,8 @@ export type ConnectionHost = {
   certificate: DtlsCertificate;
   srtpProfiles: readonly SrtpProfile[];
   now(): number;
+  /** Called when a DTLS handshake has succeeded or failed. */
+  onHandshakeEnded(): void;
   /** Replaces the DTLS handshake where the keys are known in advance. */
   openDtls?: ((options: DtlsOptions) => Dtls) | undefined;
   /** How many streams a connection may bring; by default those of a client. */
@@ -157,6 +159,7 @@ export class Connection {
         events.onDtlsState("closed");
         events.onLost("dtls_closed", "failed");
       },
+      onHandshakeEnded: () => host.onHandshakeEnded(),
     };
     this.#dtls = host.openDtls ? host.openDtls(dtls) : new DtlsSession(dtls);
   }

@@ -1,4 +1,5 @@
 /** The server side of DTLS with one peer: the handshake behind the gate, and the check of its certificate against the offer. */
+import { edenGC } from "bun:jsc";
 import { createHash, createHmac, timingSafeEqual, verify, X509Certificate } from "node:crypto";
 import {
   createDtlsServer,
@@ -33,6 +34,8 @@ export type DtlsOptions = {
   onData(data: Buffer): void;
   onFailed(reason: string): void;
   onClosed(): void;
+  /** Called when the handshake has succeeded or failed. */
+  onHandshakeEnded(): void;
 };
 
 export type Dtls = Pick<DtlsSession, "state" | "receive" | "send" | "close">;
@@ -125,6 +128,7 @@ export class DtlsSession {
     engine.close();
     this.#handshake = null;
     this.#options.onConnected(keys);
+    this.#options.onHandshakeEnded();
     for (const record of gate.held) this.#receiveRecord(record);
   }
 
@@ -132,7 +136,23 @@ export class DtlsSession {
     if (this.#state !== "connecting") return;
     this.#end("failed");
     this.#options.onFailed(reason);
+    this.#options.onHandshakeEnded();
   }
+}
+
+const HANDSHAKES_PER_COLLECTION = 4;
+
+/**
+ * Returns a function to call after each handshake, which collects the young generation after every fourth. Otherwise the heap grows
+ * to twice its size before it is collected, and objects never move: what many connections keep would hold the blocks in which the
+ * garbage of their handshakes was.
+ */
+export function createHandshakeCollector(collectYoung: () => void = edenGC): () => void {
+  let handshakes = 0;
+  return () => {
+    // The handshake that has just ended is on the stack, which keeps its garbage alive.
+    if (++handshakes % HANDSHAKES_PER_COLLECTION === 0) setImmediate(collectYoung);
+  };
 }
 
 /** The engine checks neither signature nor Finished, and only those prove that the peer holds the certificate's key. */

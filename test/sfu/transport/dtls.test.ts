@@ -1,7 +1,13 @@
 import { describe, expect, spyOn, test } from "bun:test";
 import { createHash, verify, X509Certificate } from "node:crypto";
 import { DtlsClient, DtlsServer } from "werift";
-import { type DtlsKeys, DtlsSession, isFinishedValid, isSignatureValid } from "../../../src/sfu/transport/dtls.ts";
+import {
+  createHandshakeCollector,
+  type DtlsKeys,
+  DtlsSession,
+  isFinishedValid,
+  isSignatureValid,
+} from "../../../src/sfu/transport/dtls.ts";
 import {
   createCertificate,
   createDtlsServer,
@@ -18,6 +24,8 @@ function fingerprintOf({ certPem }: DtlsCertificate, algorithm = "sha-256") {
 
 type Result = {
   outcome: "connected" | "failed";
+  /** How often the session reported its end. */
+  ended(): number;
   reason?: string;
   keys?: DtlsKeys;
   client: DtlsClient;
@@ -37,8 +45,9 @@ async function handshake(options: {
 }): Promise<Result> {
   const [serverCertificate, clientCertificate] = await Promise.all([createCertificate(), createCertificate()]);
   const profile = options.profile ?? "AEAD_AES_128_GCM";
-  const { promise, resolve } = Promise.withResolvers<Omit<Result, "client" | "session">>();
+  const { promise, resolve } = Promise.withResolvers<Omit<Result, "client" | "session" | "ended">>();
   let sent = 0;
+  let ended = 0;
   const transport = {
     type: "memory",
     address: { address: "127.0.0.1", family: "IPv4", port: 0 },
@@ -62,6 +71,7 @@ async function handshake(options: {
     onData: () => {},
     onFailed: (reason) => resolve({ outcome: "failed", reason }),
     onClosed: () => {},
+    onHandshakeEnded: () => void ended++,
   });
   const client = new DtlsClient({
     cert: clientCertificate.certPem,
@@ -73,7 +83,7 @@ async function handshake(options: {
   });
   client.onError.subscribe(() => {});
   client.connect().catch(() => {});
-  return { ...(await promise), client, session };
+  return { ...(await promise), client, session, ended: () => ended };
 }
 
 describe("DTLS", () => {
@@ -174,6 +184,20 @@ describe("DTLS", () => {
       Bun.gc(true);
     }
     expect(session.state).toBe("connected");
+  });
+
+  test("the young generation is collected once after every fourth handshake, whether it succeeded or failed", async () => {
+    const ends = [(await handshake({})).ended(), (await handshake({ expected: [] })).ended()];
+    expect(ends).toEqual([1, 1]);
+    let collections = 0;
+    const ended = createHandshakeCollector(() => void collections++);
+    const collected: number[] = [];
+    for (let n = 1; n <= 9; n++) {
+      ended();
+      await new Promise(setImmediate);
+      collected.push(collections);
+    }
+    expect(collected).toEqual([0, 0, 0, 1, 1, 1, 1, 2, 2]);
   });
 
   test("a certificate other than the offered one fails", async () => {
