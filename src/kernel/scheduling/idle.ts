@@ -85,8 +85,11 @@ export function createIdleCollector(heap: Heap = OWN_HEAP): () => void {
   };
 }
 
-/** Fifty calls without joins and leaves commit about ten times a second. */
-const AFTER_BURST: IdleThresholds = { minEvents: 500, checkEveryMs: 15_000, maxEvents: 250, shareOfPeak: 1 / 10 };
+/**
+ * Fifty calls without joins and leaves commit about ten times a second, and after an attack webhooks are delivered again: a burst is
+ * over when the rate has halved.
+ */
+const AFTER_BURST: IdleThresholds = { minEvents: 500, checkEveryMs: 15_000, maxEvents: 250, shareOfPeak: 1 / 2 };
 
 export type IdleTasks = IdleWatch & {
   /** Adds a task that clears caches; the heap is collected after all tasks. */

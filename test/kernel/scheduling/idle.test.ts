@@ -165,6 +165,27 @@ test("idle tasks run after a burst of commits, not during it and not after a few
   expect(ran).toEqual(["task", "task"]);
 });
 
+test("idle tasks run once the rate of commits has halved, however many commits remain", () => {
+  const { clock, ran, tasks, commit } = createTasks();
+  tasks.add(() => ran.push("task"));
+  // The checks start here.
+  commit(500);
+  for (const count of [900, 800, 600, 451]) {
+    commit(count);
+    clock.advance(15_000);
+  }
+  expect(ran).toEqual([]);
+  commit(450);
+  clock.advance(15_000);
+  expect(ran).toEqual(["task"]);
+  // That rate is usual from now on.
+  for (let check = 0; check < 10; check++) {
+    commit(450);
+    clock.advance(15_000);
+  }
+  expect(ran).toEqual(["task"]);
+});
+
 test("an idle task that throws is logged, and the others run; a stopped watch runs nothing", () => {
   const { clock, ran, tasks, commit } = createTasks();
   tasks.add(() => {
