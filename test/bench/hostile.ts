@@ -11,11 +11,11 @@ const [seconds = 300, calls = 50, users = 300, attackers = 3] = process.argv.sli
 const only = (process.argv[6]?.split(",") as Attack[] | undefined) ?? null;
 const QUIET_SECONDS = Math.min(10, seconds);
 /**
- * After attacks, until memory is looked at: the same before and after what is measured, and the calls go on in both. Twice as
- * long as the main thread takes from one collection to the next (as-installed.ts): after one alone, what the attacks of the
+ * After attacks, until memory is looked at: the same before and after what is measured, however short, and the calls go on in both.
+ * Twice as long as the main thread takes from one collection to the next (as-installed.ts): after one alone, what the attacks of the
  * warming-up left behind was at times still there, counted as memory of before, and made a server look good that is not.
  */
-const REST_SECONDS = Math.min(60, seconds);
+const REST_SECONDS = 60;
 /**
  * How long memory is looked at: packets of calls leave buffers behind, which a media worker collects every few seconds, and
  * what grew old beside them only every half minute or later. Memory swings between collections of either kind, attacked or
