@@ -1,4 +1,4 @@
-import { getPriority, setPriority } from "node:os";
+import { constants, getPriority, setPriority } from "node:os";
 
 /** A thread with a nice value that is lower by this gets about nine times as much of a busy processor as another one. */
 const RAISED_BY = 10;
@@ -10,7 +10,7 @@ const RAISED_BY = 10;
 export function raiseThreadPriority(): boolean {
   if (process.platform !== "linux") return false;
   try {
-    setPriority(getPriority() - RAISED_BY);
+    setPriority(Math.max(constants.priority.PRIORITY_HIGHEST, getPriority() - RAISED_BY));
     return true;
   } catch {
     return false;

@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { getPriority } from "node:os";
+import { join } from "node:path";
 import { EmbeddedMedia } from "../../src/nodes/embedded-media.ts";
 
 const NICE = 16;
@@ -14,9 +15,10 @@ function priorities(): number[] {
   });
 }
 
+const HIGHEST = -20;
 const usual = getPriority();
-const isAllowed =
-  Bun.spawnSync([process.execPath, "-e", `require("node:os").setPriority(${usual - RAISED_BY})`]).exitCode === 0;
+const higher = Math.max(HIGHEST, usual - RAISED_BY);
+const isAllowed = Bun.spawnSync([process.execPath, "-e", `require("node:os").setPriority(${higher})`]).exitCode === 0;
 const cleanup: (() => Promise<void>)[] = [];
 afterAll(() => Promise.all(cleanup.map((close) => close())));
 
@@ -26,5 +28,12 @@ test("only the media workers' threads have a higher priority, where the system a
   const media = await EmbeddedMedia.start({ workers: 2, log, ...where });
   cleanup.push(() => media.close());
   const raised = priorities().filter((priority) => priority !== usual);
-  expect(raised).toEqual(isAllowed ? [usual - RAISED_BY, usual - RAISED_BY] : []);
+  expect(raised).toEqual(isAllowed && higher < usual ? [higher, higher] : []);
+});
+
+test.skipIf(!isAllowed)("a server of high priority raises that of its media workers to the highest one", () => {
+  const file = join(import.meta.dir, "../../src/sfu/thread-priority.ts");
+  const code = `const raised = require("${file}").raiseThreadPriority(); console.log(raised, require("node:os").getPriority())`;
+  const { stdout } = Bun.spawnSync(["nice", "-n", `${HIGHEST + 5 - usual}`, process.execPath, "-e", code]);
+  expect(stdout.toString()).toBe(`true ${HIGHEST}\n`);
 });
