@@ -252,6 +252,7 @@ export async function start(config: Config, options: LeaderOptions = {}): Promis
       loopback,
       media,
       turnSecret: secret,
+      thread: succeeds?.tlsThread,
       succeeds: tlsPort === null ? null : { port: tlsPort },
     });
     endRelays(runtime, tls.multiplexer);

@@ -20,6 +20,7 @@ import { systemNow } from "../kernel/time/clock.ts";
 import { systemTimers } from "../kernel/time/timers.ts";
 import { VERSION } from "../kernel/version.ts";
 import type { TlsPlan } from "../network/tls/tls.ts";
+import type { TlsMultiplexer } from "../network/tls/tls-multiplexer.ts";
 import { EmbeddedMedia } from "../nodes/embedded-media.ts";
 import type { OpenedMedia } from "../nodes/local-media.ts";
 import { Abstention, askPeersToAbstain } from "./abstention.ts";
@@ -60,6 +61,7 @@ export type LeaderOptions = RuntimeOptions & {
   succeeds?: {
     media: OpenedMedia;
     plan: TlsPlan | null;
+    tlsThread: TlsMultiplexer | null;
     httpPort: number;
     tlsPort: number | null;
     /** What the older process handed over; absent if it has an earlier version. */

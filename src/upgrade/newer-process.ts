@@ -12,10 +12,12 @@ import { systemNow } from "../kernel/time/clock.ts";
 import { systemTimers } from "../kernel/time/timers.ts";
 import { VERSION } from "../kernel/version.ts";
 import { planTls } from "../network/tls/tls.ts";
+import { TlsMultiplexer } from "../network/tls/tls-multiplexer.ts";
 import type { EmbeddedMedia } from "../nodes/embedded-media.ts";
 import { openMedia } from "../nodes/local-media.ts";
 import type { RunningServer } from "../server.ts";
 import type { ToNewer, ToOlder } from "./messages.ts";
+import { rehearse } from "./rehearsal.ts";
 
 type Deps = {
   config: Config;
@@ -32,11 +34,13 @@ export async function takeOver({ config, log, threads, start }: Deps): Promise<R
     const plan = planTls({ config, log, timers: systemTimers, now: systemNow });
     checkConfig(config, { httpPort, tlsPort, hasTls: plan !== null });
     checkData(config);
+    const tlsThread = plan && new TlsMultiplexer(plan.tables, log);
+    await rehearse(config);
     const relayed = plan?.tables.udp.memory;
     const media = await openMedia({ config, log }, { threads, relayed, succeeds: ports });
     send({ type: "ready", version: VERSION });
     const { inputs } = await next("released");
-    const server = await start({ media, plan, httpPort, tlsPort, inputs });
+    const server = await start({ media, plan, tlsThread, httpPort, tlsPort, inputs });
     if (server.loopback) send({ type: "serving", version: VERSION, loopback: server.loopback });
     return server;
   } catch (error) {

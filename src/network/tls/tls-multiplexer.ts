@@ -34,8 +34,6 @@ export type TlsMultiplexerOptions = {
   trustedProxies: readonly string[];
   admission?: AdmissionLimits;
   turn: TurnSettings | null;
-  tables: ClientTables;
-  log: Log;
 };
 
 /** The clients behind the TLS thread's sockets, by local port: over TCP and UDP on loopback, and to media nodes. */
@@ -68,7 +66,8 @@ type PendingRequest = { request: ToTlsThread; resolve(stats: TlsStats): void; re
 export class TlsMultiplexer {
   readonly #log: Log;
   readonly #tables: ClientTables;
-  readonly #settings: TlsThreadSettings;
+  /** Null until `listen`. */
+  #settings: TlsThreadSettings | null = null;
   readonly #pending = new Map<number, PendingRequest>();
   readonly #revoked = new RevokedIds();
   #peers: Peer[] = [];
@@ -85,31 +84,27 @@ export class TlsMultiplexer {
   #nextId = 1;
   #isClosed = false;
 
-  static async start(options: TlsMultiplexerOptions): Promise<TlsMultiplexer> {
-    const multiplexer = new TlsMultiplexer(options);
-    await multiplexer.#started.promise;
-    return multiplexer;
-  }
-
-  private constructor({
-    tables,
-    log,
-    admission = ADMISSION_LIMITS,
-    loopback = null,
-    reusePort = false,
-    ...settings
-  }: TlsMultiplexerOptions) {
+  /** The thread starts to load its code, which takes longer than to listen. */
+  constructor(tables: ClientTables, log: Log) {
     this.#log = log;
     this.#tables = tables;
-    const { tcp, udp, nodes } = tables;
-    const memory = { tcpClients: tcp.memory, udpClients: udp.memory, nodeClients: nodes.memory };
-    this.#settings = { ...settings, admission, loopback, reusePort, ...memory };
     this.#worker = this.#spawn();
     this.#watch();
   }
 
+  /** Resolves when the thread listens, and rejects when a port is unavailable. */
+  listen(options: TlsMultiplexerOptions): Promise<void> {
+    const { admission = ADMISSION_LIMITS, loopback = null, reusePort = false, ...settings } = options;
+    const { tcp, udp, nodes } = this.#tables;
+    const memory = { tcpClients: tcp.memory, udpClients: udp.memory, nodeClients: nodes.memory };
+    this.#settings = { ...settings, admission, loopback, reusePort, ...memory };
+    this.#startThread(this.#worker, this.#settings);
+    return this.#started.promise;
+  }
+
+  /** 0 until the thread listens. */
   get port(): number {
-    return this.#settings.port;
+    return this.#settings?.port ?? 0;
   }
 
   get turnPort(): number | null {
@@ -118,7 +113,7 @@ export class TlsMultiplexer {
 
   /** New connections use the certificate at once; open ones stay. */
   setCertificate(certificate: Certificate): void {
-    this.#settings.certificate = certificate;
+    if (this.#settings) this.#settings.certificate = certificate;
     this.#send({ type: "certificate", certificate });
   }
 
@@ -188,14 +183,18 @@ export class TlsMultiplexer {
       this.#lost(worker);
     };
     worker.addEventListener("close", () => this.#lost(worker));
-    worker.postMessage({ type: "start", settings: this.#settings } satisfies ToTlsThread);
+    if (this.#settings) this.#startThread(worker, this.#settings);
     return worker;
+  }
+
+  #startThread(worker: Worker, settings: TlsThreadSettings): void {
+    worker.postMessage({ type: "start", settings } satisfies ToTlsThread);
   }
 
   #received(message: FromTlsThread): void {
     switch (message.type) {
       case "started":
-        this.#onListening(message.port, message.turnPort);
+        if (this.#settings) this.#onListening(this.#settings, message.port, message.turnPort);
         break;
       case "refused":
         if (!this.#hasListened) {
@@ -216,16 +215,16 @@ export class TlsMultiplexer {
     }
   }
 
-  #onListening(port: number, turnPort: number | null): void {
+  #onListening(settings: TlsThreadSettings, port: number, turnPort: number | null): void {
     // A restarted thread has to use the ports that clients know.
-    this.#settings.port = port;
+    settings.port = port;
     this.#turnPort = turnPort;
-    if (this.#settings.turn && turnPort !== null) this.#settings.turn.port = turnPort;
+    if (settings.turn && turnPort !== null) settings.turn.port = turnPort;
     this.#hasListened = true;
     this.#isListening = true;
     const pending = [...this.#pending.values()];
     // The certificate may have changed since the thread started.
-    const { certificate } = this.#settings;
+    const { certificate } = settings;
     if (certificate) this.#send({ type: "certificate", certificate });
     this.#send({ type: "peers", peers: this.#peers });
     for (const [id, untilMs] of this.#revoked) this.#send({ type: "revoke", id, untilMs });

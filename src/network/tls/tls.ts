@@ -43,16 +43,19 @@ type StartOptions = Deps & {
   loopback?: LoopbackTransport | null;
   media: MediaEndpoints;
   turnSecret: string | null;
+  /** The thread, if it is already loading its code. */
+  thread?: TlsMultiplexer | null | undefined;
   /** The port at which an older process listens. New connections come here from now on. */
   succeeds?: { port: number } | null;
 };
 
 export async function startTls(options: StartOptions): Promise<RunningTls> {
-  const { plan, upstreamPort, loopback = null, media, turnSecret, succeeds = null, ...deps } = options;
+  const { plan, upstreamPort, loopback = null, media, turnSecret, thread, succeeds = null, ...deps } = options;
   const reusePort = succeeds !== null;
   const { config, log } = deps;
   const turn = turnSecret === null || config.TURN === "off" ? null : turnSettings(config, media, turnSecret);
-  const multiplexer = await TlsMultiplexer.start({
+  const multiplexer = thread ?? new TlsMultiplexer(plan.tables, log);
+  await multiplexer.listen({
     ...plan.tls,
     ...succeeds,
     reusePort,
@@ -61,8 +64,6 @@ export async function startTls(options: StartOptions): Promise<RunningTls> {
     certificate: plan.source.first,
     trustedProxies: config.TRUSTED_PROXIES,
     turn,
-    tables: plan.tables,
-    log,
   });
   multiplexer.setPeers(localPeers(media));
   const isNodeRange = createRangeCheck(config.TURN_NODE_RANGES);

@@ -1,4 +1,6 @@
 import { afterEach, expect, test } from "bun:test";
+import { createLog } from "../../../src/kernel/log.ts";
+import { createClientTables, TlsMultiplexer } from "../../../src/network/tls/tls-multiplexer.ts";
 import { ANNOUNCED, closed, nextData, secured, tlsStage, turnOver, until } from "./stage.ts";
 
 const MEDIA = { address: ANNOUNCED, port: 7001 };
@@ -90,4 +92,21 @@ test("requests and settings during a restart of the thread reach the next thread
   for (const socket of [usual, authority]) socket.destroy();
   multiplexer.close();
   await expect(multiplexer.stats()).rejects.toThrow("the TLS thread has ended");
+});
+
+test("a thread that crashes while it loads its code is replaced, and its successor listens", async () => {
+  const threads = threadsFromNowOn();
+  const multiplexer = new TlsMultiplexer(createClientTables(), createLog({ level: "silent", format: "json" }));
+  cleanup.push(() => multiplexer.close());
+  threads[0]?.terminate();
+  await until(async () => threads.length === 2);
+  await multiplexer.listen({
+    hostname: "127.0.0.1",
+    port: 0,
+    upstream: { hostname: "127.0.0.1", port: 1 },
+    certificate: null,
+    trustedProxies: [],
+    turn: null,
+  });
+  expect(multiplexer.port).toBeGreaterThan(0);
 });

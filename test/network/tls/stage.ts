@@ -66,7 +66,8 @@ export async function tlsStage(options: StageOptions = {}) {
   const upstream = Bun.serve({ hostname: "127.0.0.1", port: 0, ...served });
   const loopbackServer = loopback ? Bun.serve({ unix: loopback.name, ...served }) : null;
   const certificate = await pem("first");
-  const multiplexer = await TlsMultiplexer.start({
+  const multiplexer = new TlsMultiplexer(tables, createLog({ level: "silent", format: "json" }));
+  await multiplexer.listen({
     hostname: "127.0.0.1",
     port: 0,
     upstream: { hostname: "127.0.0.1", port: upstream.port ?? 0 },
@@ -81,8 +82,6 @@ export async function tlsStage(options: StageOptions = {}) {
       limits: { perId: 4, perAddress: 100, total: 100, bitsPerSecond: 100_000_000 },
       port: null,
     },
-    tables,
-    log: createLog({ level: "silent", format: "json" }),
     ...given,
   });
   const url = `https://127.0.0.1:${multiplexer.port}`;
