@@ -1,4 +1,5 @@
 import type { Scripted } from "../../../e2e/sdk/scripted.ts";
+import { patiently } from "./patience.ts";
 import { WAIT_MS } from "./stage.ts";
 
 /** The parts of `livekit-client` that the tests use in a page. */
@@ -29,63 +30,72 @@ export async function joinLivekit(
   token: string,
   options: JoinOptions = {},
 ): Promise<void> {
-  await page.evaluate(
-    async ({ url, token, publish = true, room: roomOptions = {}, connect = {}, key }) => {
-      const { Room, RoomEvent, ExternalE2EEKeyProvider } = window.LivekitClient;
-      const keyProvider = key === undefined ? null : new ExternalE2EEKeyProvider();
-      const { src } = document.querySelector("script") as HTMLScriptElement;
-      const worker = () => new Worker(src.replace("umd.js", "e2ee.worker.js"));
-      // A small one, in two sizes: to compress a large one costs a test most of its time.
-      const videoCaptureDefaults = { resolution: { width: 640, height: 360, frameRate: 15 } };
-      const room = new Room({
-        videoCaptureDefaults,
-        ...roomOptions,
-        ...(keyProvider && { encryption: { keyProvider, worker: worker() } }),
-      });
-      window.livekit = room;
-      window.events = [];
-      window.texts = [];
-      const note = (event: string) => window.events.push(event);
-      const shown = (publication: Anything, participant: Anything) => `${participant.identity} ${publication.source}`;
-      room
-        .on(RoomEvent.ParticipantConnected, (p: Anything) => note(`joined ${p.identity}`))
-        .on(RoomEvent.ParticipantDisconnected, (p: Anything) => note(`left ${p.identity}`))
-        .on(RoomEvent.TrackMuted, (pub: Anything, p: Anything) => note(`muted ${shown(pub, p)}`))
-        .on(RoomEvent.TrackUnmuted, (pub: Anything, p: Anything) => note(`unmuted ${shown(pub, p)}`))
-        .on(RoomEvent.TrackUnpublished, (pub: Anything, p: Anything) => note(`unpublished ${shown(pub, p)}`))
-        .on(RoomEvent.ParticipantAttributesChanged, (changed: object, p: Anything) =>
-          note(`attributes ${p.identity} ${JSON.stringify(changed)}`),
-        )
-        .on(RoomEvent.ParticipantMetadataChanged, (_: unknown, p: Anything) => note(`metadata ${p.metadata}`))
-        .on(RoomEvent.ParticipantNameChanged, (name: string) => note(`name ${name}`))
-        .on(RoomEvent.Reconnecting, () => note("reconnecting"))
-        .on(RoomEvent.SignalReconnecting, () => note("signal reconnecting"))
-        .on(RoomEvent.Reconnected, () => note("reconnected"))
-        .on(RoomEvent.Disconnected, (reason: number) => note(`disconnected ${reason}`))
-        .on(RoomEvent.DataReceived, (payload: Uint8Array, p: Anything, _: unknown, topic: string) =>
-          window.texts.push(`${p?.identity} ${topic} ${new TextDecoder().decode(payload)}`),
-        )
-        .on(RoomEvent.TrackSubscribed, (track: Anything, pub: Anything, p: Anything) => {
-          const element = track.attach();
-          element.id = `${p.identity}-${pub.source}`;
-          element.muted = track.kind === "video";
-          document.body.append(element);
-        })
-        // The track has left its element by now: the page knows it by the name it gave it.
-        .on(RoomEvent.TrackUnsubscribed, (_: Anything, pub: Anything, p: Anything) =>
-          document.getElementById(`${p.identity}-${pub.source}`)?.remove(),
-        );
-      if (keyProvider) {
-        await keyProvider.setKey(key);
-        await room.setE2EEEnabled(true);
-      }
-      await room.connect(url, token, connect);
-      if (!publish) return;
-      await room.localParticipant.setCameraEnabled(true);
-      await room.localParticipant.setMicrophoneEnabled(true);
-    },
-    { url, token, ...options },
-  );
+  const join = () =>
+    page.evaluate(
+      async ({ url, token, publish = true, room: roomOptions = {}, connect = {}, key }) => {
+        const { Room, RoomEvent, ExternalE2EEKeyProvider } = window.LivekitClient;
+        const keyProvider = key === undefined ? null : new ExternalE2EEKeyProvider();
+        const { src } = document.querySelector("script") as HTMLScriptElement;
+        const worker = () => new Worker(src.replace("umd.js", "e2ee.worker.js"));
+        // A small one, in two sizes: to compress a large one costs a test most of its time.
+        const videoCaptureDefaults = { resolution: { width: 640, height: 360, frameRate: 15 } };
+        const room = new Room({
+          videoCaptureDefaults,
+          ...roomOptions,
+          ...(keyProvider && { encryption: { keyProvider, worker: worker() } }),
+        });
+        window.livekit = room;
+        window.events = [];
+        window.texts = [];
+        const note = (event: string) => window.events.push(event);
+        const shown = (publication: Anything, participant: Anything) => `${participant.identity} ${publication.source}`;
+        room
+          .on(RoomEvent.ParticipantConnected, (p: Anything) => note(`joined ${p.identity}`))
+          .on(RoomEvent.ParticipantDisconnected, (p: Anything) => note(`left ${p.identity}`))
+          .on(RoomEvent.TrackMuted, (pub: Anything, p: Anything) => note(`muted ${shown(pub, p)}`))
+          .on(RoomEvent.TrackUnmuted, (pub: Anything, p: Anything) => note(`unmuted ${shown(pub, p)}`))
+          .on(RoomEvent.TrackUnpublished, (pub: Anything, p: Anything) => note(`unpublished ${shown(pub, p)}`))
+          .on(RoomEvent.ParticipantAttributesChanged, (changed: object, p: Anything) =>
+            note(`attributes ${p.identity} ${JSON.stringify(changed)}`),
+          )
+          .on(RoomEvent.ParticipantMetadataChanged, (_: unknown, p: Anything) => note(`metadata ${p.metadata}`))
+          .on(RoomEvent.ParticipantNameChanged, (name: string) => note(`name ${name}`))
+          .on(RoomEvent.Reconnecting, () => note("reconnecting"))
+          .on(RoomEvent.SignalReconnecting, () => note("signal reconnecting"))
+          .on(RoomEvent.Reconnected, () => note("reconnected"))
+          .on(RoomEvent.Disconnected, (reason: number) => note(`disconnected ${reason}`))
+          .on(RoomEvent.DataReceived, (payload: Uint8Array, p: Anything, _: unknown, topic: string) =>
+            window.texts.push(`${p?.identity} ${topic} ${new TextDecoder().decode(payload)}`),
+          )
+          .on(RoomEvent.TrackSubscribed, (track: Anything, pub: Anything, p: Anything) => {
+            const element = track.attach();
+            element.id = `${p.identity}-${pub.source}`;
+            element.muted = track.kind === "video";
+            document.body.append(element);
+          })
+          // The track has left its element by now: the page knows it by the name it gave it.
+          .on(RoomEvent.TrackUnsubscribed, (_: Anything, pub: Anything, p: Anything) =>
+            document.getElementById(`${p.identity}-${pub.source}`)?.remove(),
+          );
+        if (keyProvider) {
+          await keyProvider.setKey(key);
+          await room.setE2EEEnabled(true);
+        }
+        try {
+          // The time limits of the client are meant for networks, not for a machine that is busy with other tests.
+          await room.connect(url, token, { peerConnectionTimeout: 60_000, websocketTimeout: 60_000, ...connect });
+          if (!publish) return;
+          await room.localParticipant.setCameraEnabled(true);
+          await room.localParticipant.setMicrophoneEnabled(true);
+        } catch (error) {
+          await room.disconnect();
+          for (const element of document.querySelectorAll("video, audio")) element.remove();
+          throw error;
+        }
+      },
+      { url, token, ...options },
+    );
+  await patiently(join);
 }
 
 /**

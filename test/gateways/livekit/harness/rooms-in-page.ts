@@ -1,4 +1,5 @@
 import type { Scripted } from "../../../e2e/sdk/scripted.ts";
+import { patiently } from "./patience.ts";
 import { WAIT_MS } from "./stage.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: a package that is not among our dependencies, driven as its users drive it
@@ -10,6 +11,8 @@ declare global {
     rooms: Record<string, Anything>;
     /** Every event of a room with its arguments, as one line: `participantConnected ben`. */
     lines: Record<string, string[]>;
+    /** The warnings and errors that the clients of this page have logged. */
+    complaints: string[];
     enter(identity: string, url: string, token: string, options?: EnterOptions): Promise<void>;
     /** A small video with ten frames a second. */
     painted(width: number, height: number): MediaStreamTrack;
@@ -44,6 +47,11 @@ export const prepare = (page: Scripted) =>
     window.prepareRoom = () => {};
     window.rooms = {};
     window.lines = {};
+    window.complaints = [];
+    const { warn, error } = LivekitClient.LogLevel;
+    LivekitClient.setLogExtension((level: number, text: string, context?: Anything) => {
+      if (level === warn || level === error) window.complaints.push([text, context?.error].filter(Boolean).join(": "));
+    });
     type Paint = (surface: CanvasRenderingContext2D, frame: number) => void;
     const video = (width: number, height: number, paint: Paint) => {
       const canvas = Object.assign(document.createElement("canvas"), { width, height });
@@ -78,12 +86,17 @@ export const prepare = (page: Scripted) =>
       for (const event of Object.values(RoomEvent) as string[])
         room.on(event, (...args: unknown[]) => lines.push([event, ...args.map(described)].join(" ")));
       window.prepareRoom(identity, room);
-      // The time limits of the client are meant for networks, not for a machine that is busy with other tests.
-      await room.connect(url, token, { peerConnectionTimeout: 60_000, websocketTimeout: 60_000, ...connect });
-      if (!publish) return;
       const { localParticipant: me } = room;
-      await me.publishTrack(window.painted(160, 90), { source: "camera", simulcast: false });
-      await me.publishTrack(await window.tone(), { source: "microphone" });
+      try {
+        // The time limits of the client are meant for networks, not for a machine that is busy with other tests.
+        await room.connect(url, token, { peerConnectionTimeout: 60_000, websocketTimeout: 60_000, ...connect });
+        if (!publish) return;
+        await me.publishTrack(window.painted(160, 90), { source: "camera", simulcast: false });
+        await me.publishTrack(await window.tone(), { source: "microphone" });
+      } catch (error) {
+        await room.disconnect();
+        throw error;
+      }
     };
     window.publication = (identity, of, source) =>
       window.rooms[identity].remoteParticipants.get(of)?.getTrackPublication(source);
@@ -113,12 +126,14 @@ export const prepare = (page: Scripted) =>
   }, undefined);
 
 export const enter = (page: Scripted, identity: string, url: string, token: string, options: EnterOptions = {}) =>
-  page.evaluate(({ identity, url, token, options }) => window.enter(identity, url, token, options), {
-    identity,
-    url,
-    token,
-    options,
-  });
+  patiently(() =>
+    page.evaluate(({ identity, url, token, options }) => window.enter(identity, url, token, options), {
+      identity,
+      url,
+      token,
+      options,
+    }),
+  );
 
 /** A participant's room has emitted an event that starts like this. */
 export async function emitted(page: Scripted, identity: string, line: string, timeout = WAIT_MS): Promise<void> {

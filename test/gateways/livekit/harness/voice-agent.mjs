@@ -1,5 +1,5 @@
 /**
- * A voice agent of agents-js with stub models: it greets with a second of a tone for every ten letters, hears somebody speak by
+ * A voice agent of agents-js with stub models: it greets with a second of a tone for every three letters, hears somebody speak by
  * the energy of the sound, answers what it heard, and falls silent when it is interrupted. `voice-agent.mjs start` is a worker.
  */
 import { pathToFileURL } from "node:url";
@@ -11,7 +11,8 @@ const { AudioFrame } = await from("@livekit/rtc-node");
 const RATE = 24_000;
 const FRAME = RATE / 50;
 const HZ = 700;
-const FRAMES_PER_LETTER = 5;
+/** So many that a busy machine, too, interrupts the greeting before its end, and hears an answer while it is spoken. */
+const FRAMES_PER_LETTER = 15;
 const LOUD = 500;
 const SILENT_FRAMES = 40;
 
