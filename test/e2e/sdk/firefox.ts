@@ -21,6 +21,8 @@ type FirefoxOptions = {
 const PREFERENCES: Record<string, boolean | number | string> = {
   "media.navigator.streams.fake": true,
   "media.navigator.permission.disabled": true,
+  // Otherwise a page cannot list its devices while another one has the focus.
+  "media.devices.unfocused.enabled": true,
   // Without access to devices a page gets candidates only for the default route.
   "permissions.default.camera": 1,
   "permissions.default.microphone": 1,

@@ -139,17 +139,14 @@ for (const [script, browser] of EACH) {
         await window.livekit.localParticipant.getTrackPublication("camera").track.replaceTrack(video);
       }, undefined);
       await goesOn(ben);
-      // With the fake devices of Firefox this never resolves.
-      if (browser === "Chromium") {
-        const switched = await ann.evaluate(async () => {
-          const { livekit, LivekitClient } = window;
-          const devices = await LivekitClient.Room.getLocalDevices("audioinput");
-          const other = devices.find(({ deviceId }: MediaDeviceInfo) => !["default", ""].includes(deviceId));
-          await livekit.switchActiveDevice("audioinput", other.deviceId);
-          return livekit.getActiveDevice("audioinput") === other.deviceId;
-        }, undefined);
-        expect(switched).toBe(true);
-      }
+      const switched = await ann.evaluate(async () => {
+        const { livekit, LivekitClient } = window;
+        const devices = await LivekitClient.Room.getLocalDevices("audioinput");
+        const other = devices.find(({ deviceId }: MediaDeviceInfo) => !["default", ""].includes(deviceId));
+        await livekit.switchActiveDevice("audioinput", other.deviceId);
+        return livekit.getActiveDevice("audioinput") === other.deviceId;
+      }, undefined);
+      expect(switched).toBe(true);
       await forget(ben);
       await ann.evaluate(() => window.livekit.localParticipant.republishAllTracks(), undefined);
       await sees(ben, "ann");

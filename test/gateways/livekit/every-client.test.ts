@@ -64,6 +64,12 @@ test.each(EACH)(
     await enter(page, "ben", stage.wsUrl, await stage.token(room, "ben", profile), { room: options });
     const eveGrant = { canUpdateOwnMetadata: false };
     await enter(page, "eve", stage.wsUrl, await stage.token(room, "eve", { grant: eveGrant }), { room: options });
+    // Until a participant's media is connected, the server does not tell others of it.
+    await page.waitForFunction(
+      () => window.rooms.ben.remoteParticipants.has("eve") && window.rooms.eve.remoteParticipants.has("ben"),
+      undefined,
+      { timeout: WAIT_MS },
+    );
     await enter(page, "ann", stage.wsUrl, await stage.token(room, "ann"), { room: options });
     const joined = await page.evaluate(async () => {
       const { ann } = window.rooms;
@@ -90,12 +96,16 @@ test.each(EACH)(
     await emitted(page, "ben", "participantActive ann");
 
     // Tracks.
-    const camera = await page.evaluate(async () => {
-      const { localParticipant: me } = window.rooms.ann;
-      await me.publishTrack(await window.tone(), { source: "microphone" });
-      const { trackInfo } = await me.publishTrack(window.painted(640, 360), { source: "camera" });
-      return { ...trackInfo, layers: trackInfo.layers.length };
-    }, undefined);
+    const camera = await patiently(() =>
+      page.evaluate(async () => {
+        const { localParticipant: me } = window.rooms.ann;
+        const known = (source: string) => me.getTrackPublication(source);
+        if (!known("microphone")) await me.publishTrack(await window.tone(), { source: "microphone" });
+        if (!known("camera")) await me.publishTrack(window.painted(640, 360), { source: "camera" });
+        const { trackInfo } = known("camera");
+        return { ...trackInfo, layers: trackInfo.layers.length };
+      }, undefined),
+    );
     expect(camera).toMatchObject({ width: 640, height: 360, mimeType: "video/VP8", simulcast: true, layers: 2 });
     for (const source of ["microphone", "camera"]) {
       await emitted(page, "ann", `localTrackPublished ${source} ann`);
@@ -116,23 +126,25 @@ test.each(EACH)(
     await emitted(page, "ben", "trackUnsubscribed camera camera ann");
 
     // What participants say about themselves.
-    const refused = await page.evaluate(async () => {
-      const { ann, eve } = window.rooms;
-      const outcome = (work: Promise<unknown>) =>
-        work.then(
-          () => "done",
-          (error: Error) => error.message,
-        );
-      await ann.localParticipant.setName("Ann Ö");
-      await ann.localParticipant.setMetadata("new");
-      await ann.localParticipant.setAttributes({ hand: "up" });
-      return [
-        await outcome(ann.localParticipant.setMetadata("x".repeat(2_000))),
-        await outcome(eve.localParticipant.setName("Eve")),
-        await outcome(eve.localParticipant.setMetadata("x")),
-        await outcome(eve.localParticipant.setAttributes({ a: "b" })),
-      ];
-    }, undefined);
+    const refused = await patiently(() =>
+      page.evaluate(async () => {
+        const { ann, eve } = window.rooms;
+        const outcome = (work: Promise<unknown>) =>
+          work.then(
+            () => "done",
+            (error: Error) => (/timed out/.test(error.message) ? Promise.reject(error) : error.message),
+          );
+        await ann.localParticipant.setName("Ann Ö");
+        await ann.localParticipant.setMetadata("new");
+        await ann.localParticipant.setAttributes({ hand: "up" });
+        return [
+          await outcome(ann.localParticipant.setMetadata("x".repeat(2_000))),
+          await outcome(eve.localParticipant.setName("Eve")),
+          await outcome(eve.localParticipant.setMetadata("x")),
+          await outcome(eve.localParticipant.setAttributes({ a: "b" })),
+        ];
+      }, undefined),
+    );
     expect(refused).toEqual([
       expect.stringContaining("1024"),
       ...Array(3).fill(expect.stringMatching(/does not permit/)),
@@ -245,44 +257,46 @@ test.each(EACH)(
     expect(asked[6]).toMatch(/^(1401|1501)$/);
 
     // Codecs: what the SDK and its browser can encode is sent and shown; for anything else VP8.
-    const codecs = await page.evaluate(async () => {
-      const { ann, ben } = window.rooms;
-      const { supportsVP9, supportsAV1 } = window.LivekitClient;
-      const encoders = (RTCRtpSender.getCapabilities("video")?.codecs ?? []).map(({ mimeType }) => mimeType);
-      const able: Record<string, boolean> = {
-        vp9: supportsVP9(),
-        av1: supportsAV1(),
-        h264: encoders.includes("video/H264"),
-        h265: encoders.includes("video/H265"),
-      };
-      const outcomes: Record<string, unknown> = {};
-      const each = async (name: string, videoCodec: string, more = {}) => {
-        const wanted = able[videoCodec] ? videoCodec : "vp8";
-        const options = { name, videoCodec, simulcast: false, source: "unknown", backupCodec: false, ...more };
-        const { trackSid, track } = await ann.localParticipant.publishTrack(window.painted(320, 180), options);
-        const find = () => ben.remoteParticipants.get("ann").trackPublications.get(trackSid);
-        const shown = async () => {
-          const stats = (await find()?.track?.receiver?.getStats()) as Map<string, Anything> | undefined;
-          const inbound = [...(stats?.values() ?? [])].find(({ type }) => type === "inbound-rtp");
-          if ((inbound?.framesDecoded ?? 0) < 3) return null;
-          // Firefox does not always report the codec.
-          const { mimeType } = stats?.get(inbound.codecId) ?? find().trackInfo;
-          return mimeType.toLowerCase() as string;
+    const codecs = await patiently(() =>
+      page.evaluate(async () => {
+        const { ann, ben } = window.rooms;
+        const { supportsVP9, supportsAV1 } = window.LivekitClient;
+        const encoders = (RTCRtpSender.getCapabilities("video")?.codecs ?? []).map(({ mimeType }) => mimeType);
+        const able: Record<string, boolean> = {
+          vp9: supportsVP9(),
+          av1: supportsAV1(),
+          h264: encoders.includes("video/H264"),
+          h265: encoders.includes("video/H265"),
         };
-        let codec = null;
-        for (let tries = 0; tries < 200 && codec === null; tries++) {
-          await new Promise((resolve) => setTimeout(resolve, 100));
-          codec = await shown();
-        }
-        const told = find()?.trackInfo.mimeType.toLowerCase();
-        const is = codec === `video/${wanted}` && told === codec;
-        outcomes[name] = is ? "as wanted" : { wanted, codec, told };
-        await ann.localParticipant.unpublishTrack(track);
-      };
-      for (const codec of ["vp9", "av1", "h264", "h265"]) await each(codec, codec);
-      await each("svc", "vp9", { scalabilityMode: "L3T3_KEY" });
-      return outcomes;
-    }, undefined);
+        const outcomes: Record<string, unknown> = {};
+        const each = async (name: string, videoCodec: string, more = {}) => {
+          const wanted = able[videoCodec] ? videoCodec : "vp8";
+          const options = { name, videoCodec, simulcast: false, source: "unknown", backupCodec: false, ...more };
+          const { trackSid, track } = await ann.localParticipant.publishTrack(window.painted(320, 180), options);
+          const find = () => ben.remoteParticipants.get("ann").trackPublications.get(trackSid);
+          const shown = async () => {
+            const stats = (await find()?.track?.receiver?.getStats()) as Map<string, Anything> | undefined;
+            const inbound = [...(stats?.values() ?? [])].find(({ type }) => type === "inbound-rtp");
+            if ((inbound?.framesDecoded ?? 0) < 3) return null;
+            // Firefox does not always report the codec.
+            const { mimeType } = stats?.get(inbound.codecId) ?? find().trackInfo;
+            return mimeType.toLowerCase() as string;
+          };
+          let codec = null;
+          for (let tries = 0; tries < 600 && codec === null; tries++) {
+            await new Promise((resolve) => setTimeout(resolve, 100));
+            codec = await shown();
+          }
+          const told = find()?.trackInfo.mimeType.toLowerCase();
+          const is = codec === `video/${wanted}` && told === codec;
+          outcomes[name] = is ? "as wanted" : { wanted, codec, told };
+          await ann.localParticipant.unpublishTrack(track);
+        };
+        for (const codec of ["vp9", "av1", "h264", "h265"]) await each(codec, codec);
+        await each("svc", "vp9", { scalabilityMode: "L3T3_KEY" });
+        return outcomes;
+      }, undefined),
+    );
     expect(codecs).toEqual(Object.fromEntries(["vp9", "av1", "h264", "h265", "svc"].map((one) => [one, "as wanted"])));
     await close();
   },

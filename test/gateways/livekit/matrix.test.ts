@@ -217,6 +217,7 @@ test(
       );
       await enter(page, who, url, jwt, { publish: true });
     }
+    await page.waitForFunction(() => ["ann", "bob"].every((who) => window.rooms[who].remoteParticipants.size === 1));
     const ids = await page.evaluate(() =>
       ["ann", "bob"].map((who) => {
         const { name, localParticipant, remoteParticipants } = window.rooms[who];

@@ -19,7 +19,11 @@ const closing = <T extends { close(): Promise<void> }>(opened: T): T => {
 };
 
 async function recordsOf({ stoa }: StageBeside) {
-  const records = await stoa.connections.list();
+  // They are written a little later.
+  const records = await until(async () => {
+    const written = await stoa.connections.list();
+    return written.length >= 2 && written;
+  });
   expect(records.map(({ participantIdentity }) => participantIdentity).sort()).toEqual(["ann", "ben"]);
   return records;
 }

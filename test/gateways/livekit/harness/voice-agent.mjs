@@ -11,7 +11,7 @@ const { AudioFrame } = await from("@livekit/rtc-node");
 const RATE = 24_000;
 const FRAME = RATE / 50;
 const HZ = 700;
-/** So many that a busy machine, too, interrupts the greeting before its end, and hears an answer while it is spoken. */
+/** So many that a busy machine, too, hears an answer while it is spoken. */
 const FRAMES_PER_LETTER = 15;
 const LOUD = 500;
 const SILENT_FRAMES = 40;
@@ -91,7 +91,8 @@ export default defineAgent({
     });
     await session.start({ agent: new voice.Agent({ instructions: "" }), room: context.room, record: false });
     await context.connect();
-    session.say("Good day to you, this is a rather long greeting.", { allowInterruptions: true });
+    // A minute and a half, so that a busy machine, too, interrupts it before its end.
+    session.say(`Good day to you, this is a ${"very, ".repeat(40)}long greeting.`, { allowInterruptions: true });
   },
 });
 
