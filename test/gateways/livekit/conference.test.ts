@@ -135,5 +135,5 @@ test(
     expect(faults).toEqual([]);
     for (const page of [own, ann, ben]) await page.context().close();
   },
-  5 * WAIT_MS,
+  8 * WAIT_MS,
 );

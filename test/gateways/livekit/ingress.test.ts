@@ -182,7 +182,7 @@ test.skipIf(findFfmpeg() === null)(
   async () => {
     const folder = mkdtempSync(join(tmpdir(), "stoa-ingress-"));
     const path = join(folder, "film.webm");
-    const sources = ["-f", "lavfi", "-i", "testsrc=s=160x90:r=10:d=4", "-f", "lavfi", "-i", "sine=d=4"];
+    const sources = ["-f", "lavfi", "-i", "testsrc=s=160x90:r=10:d=10", "-f", "lavfi", "-i", "sine=d=10"];
     media("ffmpeg", ...sources, "-c:v", "libvpx", "-c:a", "libopus", path);
     const inside: string[] = [];
     const site = Bun.serve({

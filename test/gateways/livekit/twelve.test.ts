@@ -97,5 +97,5 @@ test(
       await native.end();
     }
   },
-  5 * WAIT_MS,
+  8 * WAIT_MS,
 );
