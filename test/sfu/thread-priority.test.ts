@@ -1,8 +1,9 @@
 import { afterAll, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
-import { getPriority } from "node:os";
+import { availableParallelism, getPriority } from "node:os";
 import { join } from "node:path";
 import { EmbeddedMedia } from "../../src/nodes/embedded-media.ts";
+import { raiseThreadPriority } from "../../src/sfu/thread-priority.ts";
 
 const NICE = 16;
 const RAISED_BY = 10;
@@ -18,7 +19,8 @@ function priorities(): number[] {
 const HIGHEST = -20;
 const usual = getPriority();
 const higher = Math.max(HIGHEST, usual - RAISED_BY);
-const isAllowed = Bun.spawnSync([process.execPath, "-e", `require("node:os").setPriority(${higher})`]).exitCode === 0;
+const isPermitted = Bun.spawnSync([process.execPath, "-e", `require("node:os").setPriority(${higher})`]).exitCode === 0;
+const isAllowed = isPermitted && availableParallelism() > 1;
 const cleanup: (() => Promise<void>)[] = [];
 afterAll(() => Promise.all(cleanup.map((close) => close())));
 
@@ -36,4 +38,9 @@ test.skipIf(!isAllowed)("a server of high priority raises that of its media work
   const code = `const raised = require("${file}").raiseThreadPriority(); console.log(raised, require("node:os").getPriority())`;
   const { stdout } = Bun.spawnSync(["nice", "-n", `${HIGHEST + 5 - usual}`, process.execPath, "-e", code]);
   expect(stdout.toString()).toBe(`true ${HIGHEST}\n`);
+});
+
+test("a server on one core gives its threads one priority", () => {
+  expect(raiseThreadPriority(1)).toBe(false);
+  expect(getPriority()).toBe(usual);
 });
