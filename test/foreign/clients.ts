@@ -85,31 +85,35 @@ export async function gstreamer(
 ): Promise<Client> {
   const video = `${VIDEO} ! ${ENCODERS[codec]}`;
   return run(
-    [...machine.prefix, "whip-client", "-u", url, "-t", token, "-A", SOUND, "-V", video, "-n", "-o", "-l", "3"],
+    [...machine.prefix, "whip-client", "-u", url, "-t", token, "-A", SOUND, "-V", video, "-n", "-o", "-l", "4"],
     (line) => line,
-    await withoutUpnp(folder),
+    { settings: await withoutUpnp(folder), hasStarted: (line) => line.includes("PeerConnection connected") },
   );
 }
 
-/** whip-client now and then ends while it starts, before it has asked for anything; a removed one ends later. */
-const STARTING_MS = 8_000;
+type RunOptions = {
+  settings?: Record<string, string>;
+  /** Whether this output says that it is connected. A program that ends before is started again: whip-client does so now and then. */
+  hasStarted?(line: string): boolean;
+};
 
 function run<Told>(
   command: string[],
   read: (line: string) => Told,
-  settings: Record<string, string> = {},
+  { settings, hasStarted }: RunOptions = {},
 ): Client<Told> {
   const env = { ...process.env, ...settings };
   let said: Told | null = null;
   let isStopped = false;
-  const startedAt = Date.now();
+  let isStarting = hasStarted !== undefined;
   const start = () => {
     const child = Bun.spawn(command, { env, stdout: "pipe", stderr: "ignore", stdin: "ignore" });
     void follow(child.stdout, (line) => {
       said = read(line);
+      if (hasStarted?.(line)) isStarting = false;
     });
     void child.exited.then(() => {
-      if (!isStopped && Date.now() - startedAt < STARTING_MS) running = start();
+      if (isStarting && !isStopped) running = start();
     });
     return child;
   };
