@@ -81,7 +81,8 @@ export function createTokenReader({ signer, signingSecret }: SigningKeys, now: N
       );
     });
     const expiresAt = (payload.exp ?? 0) * 1000;
-    const signedAt = payload.iat ?? payload.nbf;
+    // livekit-server-sdk before 2.15.1 writes `nbf: 0`.
+    const signedAt = payload.iat ?? (payload.nbf || undefined);
     // The token's record and the cut-offs of its holder are kept for the maximum lifetime of a token, so the lifetime
     // is limited.
     if (
