@@ -57,6 +57,8 @@ const KEPT_DAYS = 30;
 const DISK_EVERY_MS = 10_000;
 const FILES_FULL =
   "The files of the project's live compositions have reached EGRESS_MAX_BYTES_PER_PROJECT. Remove some.";
+/** One message for refused, silent and absent hosts, so that nobody can scan a network with it. */
+const UNREACHABLE = "It cannot be reached. Addresses of private networks need EGRESS_ALLOW_PRIVATE.";
 export const STOPPED = "The server stopped while it was composing.";
 
 /** `spareBytes` is how much the project's files could grow when the egress began. */
@@ -199,12 +201,12 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
       try {
         await complete(planned, join(uploadsOf(id), planned.output.id), rule);
       } catch (err) {
-        // Only the code of a failed request is used, because the error's message repeats the signed URL.
-        const { message } =
-          err instanceof UploadRefused ? err : { message: `It cannot be reached: ${codeOrNameOf(err)}.` };
-        log.warn({ egressId: id, reason: message }, "egress: file not uploaded");
+        const refusal = err instanceof UploadRefused ? err.message : null;
+        // Only the code of a failed request is logged, because the error's message repeats the signed URL.
+        const reason = refusal ?? codeOrNameOf(err);
+        log.warn({ egressId: id, reason }, "egress: file not uploaded");
         planned.output.status = "FAILED";
-        planned.output.error = `The bucket did not take a file. ${message}`;
+        planned.output.error = `The bucket did not take a file. ${refusal ?? UNREACHABLE}`;
         problem ??= planned.output.error;
       }
     }

@@ -50,14 +50,14 @@ afterAll(async () => {
 
 const small = () => ({ encodingOptions: new sdk.EncodingOptions(SMALL) });
 const file = (filepath: string, output = {}) => new sdk.EncodedFileOutput({ filepath, output });
-const s3 = () => ({
+const s3 = (endpoint = bucket.endpoint) => ({
   case: "s3",
   value: new sdk.S3Upload({
     accessKey: CREDENTIALS.accessKeyId,
     secret: CREDENTIALS.secretAccessKey,
     region: CREDENTIALS.region,
     bucket: CREDENTIALS.bucket,
-    endpoint: bucket.endpoint,
+    endpoint,
     forcePathStyle: true,
   }),
 });
@@ -164,9 +164,17 @@ test("one egress sends to a bucket as a file and as segments, and a stream that 
   const started = await egress.startRoomCompositeEgress("outputs", outputs, { layout: "speaker", ...small() });
   expect(started.streamResults[0].url).toBe(`rtmp://127.0.0.1:${closed.port}/live/{ver...key}`);
   expect(started.toJsonString()).not.toContain(CREDENTIALS.secretAccessKey);
+  const nowhere = file("lost.mp4", s3(`http://127.0.0.1:${closed.port}`));
+  const lost = await egress.startRoomCompositeEgress("outputs", { file: nowhere }, { layout: "speaker", ...small() });
   await until(started.egressId, ({ streamResults: [first] }) => first?.status === 2);
-  await written(started.egressId);
+  await Promise.all([written(started.egressId), written(lost.egressId)]);
   await Bun.sleep(5_000);
+  await egress.stopEgress(lost.egressId);
+  const { status, error } = await ended(lost.egressId);
+  expect([status, error]).toEqual([
+    4,
+    "The bucket did not take a file. It cannot be reached. Addresses of private networks need EGRESS_ALLOW_PRIVATE.",
+  ]);
   await egress.stopEgress(started.egressId);
   const info = await ended(started.egressId);
   expect(info.status).toBe(3);
