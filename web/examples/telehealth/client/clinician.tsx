@@ -66,8 +66,13 @@ export function Clinician() {
               onClick={on(async () => {
                 // Browsers block a window that opens later than in the click itself.
                 const replay = window.open();
-                const { url } = await act(visit, "replay");
-                if (replay && url) replay.location.href = url;
+                try {
+                  const { url } = await act(visit, "replay");
+                  if (replay && url) replay.location.href = url;
+                } catch (error) {
+                  replay?.close();
+                  throw error;
+                }
               })}
             />
           )}
