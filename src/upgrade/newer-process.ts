@@ -16,8 +16,8 @@ import { TlsMultiplexer } from "../network/tls/tls-multiplexer.ts";
 import type { EmbeddedMedia } from "../nodes/embedded-media.ts";
 import { openMedia } from "../nodes/local-media.ts";
 import type { RunningServer } from "../server.ts";
+import { warmUpApplication } from "./application-warm-up.ts";
 import type { ToNewer, ToOlder } from "./messages.ts";
-import { rehearse } from "./rehearsal.ts";
 
 type Deps = {
   config: Config;
@@ -35,7 +35,7 @@ export async function takeOver({ config, log, threads, start }: Deps): Promise<R
     checkConfig(config, { httpPort, tlsPort, hasTls: plan !== null });
     checkData(config);
     const tlsThread = plan && new TlsMultiplexer(plan.tables, log);
-    await rehearse(config);
+    await warmUpApplication(config);
     const relayed = plan?.tables.udp.memory;
     const media = await openMedia({ config, log }, { threads, relayed, succeeds: ports });
     send({ type: "ready", version: VERSION });

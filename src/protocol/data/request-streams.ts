@@ -40,7 +40,7 @@ export async function readRequest(
   return { id, method, payload: payload ?? "", failed: payload === null ? 1402 : null };
 }
 
-/** Reads the response to a request for which somebody waits; null if it is too long. */
+/** Reads the response to a request whose caller waits; null if it is too long. */
 export async function readResponse(
   reader: StreamReader,
   isAwaited: (id: string) => boolean,

@@ -12,7 +12,7 @@ const NO_TIMERS: Timers = { after: () => () => {} };
  * Creates the application with an empty database in memory, and drops it. Most of the code of a server runs for the first time then,
  * which takes several times as long as the second time, when requests wait for it.
  */
-export async function rehearse(config: Config): Promise<void> {
+export async function warmUpApplication(config: Config): Promise<void> {
   // The log would say that a database was migrated.
   const log = createLog({ level: "silent", format: config.LOG_FORMAT });
   const runtime = createRuntime(config, { log, inMemory: true, timers: NO_TIMERS });
