@@ -7,6 +7,7 @@ import { until } from "../nodes/remote/until.ts";
 import { makeCertificate } from "../ops/certificate.ts";
 import { goOnAir, play } from "../ops/on-air.ts";
 import { Upgradable } from "../ops/upgradable.ts";
+import { enterOwnNetwork } from "./harness/own-network.ts";
 import { cpuNanos, rssMegabytes } from "./harness/processes.ts";
 import { type Measured, percentile, report } from "./harness/report.ts";
 import { callsAreOver, callsGoOn, endStream } from "./upgrade/call-events.ts";
@@ -28,6 +29,7 @@ const ROUND_WITHIN_MS = 120_000;
 /** What a server tells its clients when somebody comes or goes. Nobody does while the server is upgraded. */
 const CHANGES = /^(participant\.(joined|left)|track\.(published|unpublished)|leave|trackUnpublished|roomMoved)$/;
 
+await enterOwnNetwork();
 const host = new Upgradable();
 await host.prepare();
 const certificate = await makeCertificate(host.work, "tls");

@@ -3,6 +3,7 @@
  * sends nor that of who receives. It reads a packet socket, which needs root, and runs as a process of its own.
  */
 import { dlopen, FFIType, ptr, toArrayBuffer } from "bun:ffi";
+import { $ } from "bun";
 import { serveHelper } from "./helper.ts";
 
 const { i32, ptr: pointer, u32, u64 } = FFIType;
@@ -51,8 +52,10 @@ let frame = 0;
 let serverPort = 0;
 let fd = -1;
 
-function open(port: number): void {
+async function open(port: number): Promise<void> {
   serverPort = port;
+  // The server sends packets for one client as one (UDP GSO), of which only the first would be seen here, and as one of its stream.
+  await $`ip link set dev lo gso_max_segs 1`;
   fd = libc.socket(AF_PACKET, SOCK_DGRAM, IPV4);
   if (fd < 0) throw new Error("a packet socket needs root");
   const option = (name: number, ...words: number[]) => {
