@@ -49,8 +49,8 @@ async function openStage() {
   const edgePort = freePort();
   const tls = ["--tls-cert", certificate.cert, "--tls-key", certificate.key, "--edge-port", String(edgePort)];
   const address = ["--public-url", `https://localhost:${edgePort}`];
-  // All chat users come from one address.
-  const limits = ["--chat-connection-rate-limit", "100000"];
+  // All chat users come from one address, and the tokens of all rooms from one key.
+  const limits = ["--chat-connection-rate-limit", "--rate-limit-rtc-tokens"].flatMap((flag) => [flag, "100000"]);
   await host.start(...tls, ...address, ...limits, "--livekit-clients", "on", "--webhook-allow-private", "true");
   await host.server.call("POST", "/v1/webhooks", { url: webhooks.url });
   const { apiKey, apiSecret } = await host.livekitKey();

@@ -56,7 +56,9 @@ export class Upgradable {
 
   async token(roomId: string, participantIdentity: string): Promise<string> {
     const request = { participantIdentity, permissions: { publish: true, subscribe: true } };
-    return (await this.server.call("POST", `/v1/rooms/${roomId}/rtc-tokens`, request)).body.token;
+    const { status, body } = await this.server.call("POST", `/v1/rooms/${roomId}/rtc-tokens`, request);
+    if (status !== 201) throw new Error(`no token for ${participantIdentity}: ${JSON.stringify(body)}`);
+    return body.token;
   }
 
   async member(roomId: string, identity: string): Promise<Member> {
