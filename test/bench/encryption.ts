@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { chromium } from "playwright-core";
 import { installPackages } from "../../bin/debian-packages.ts";
 import type * as Stores from "../../src/protocol/encryption/key-store.ts";
-import { launchFirefox } from "../e2e/sdk/firefox.ts";
+import { openFirefox } from "../e2e/sdk/firefox.ts";
 import type { Scripted } from "../e2e/sdk/scripted.ts";
 import { CHROMIUM } from "../harness/browsers.ts";
 import { cpuMicrosOfTree } from "./harness/processes.ts";
@@ -27,7 +27,7 @@ const site = Bun.serve({
 });
 
 const browser = await chromium.launch(CHROMIUM);
-const firefox = await launchFirefox();
+const firefox = await openFirefox();
 try {
   const page = await browser.newPage();
   await page.goto(site.url.href);

@@ -7,7 +7,7 @@ import { chromium } from "playwright-core";
 import type { Recording, RecordingFile } from "../../../src/protocol/recordings.ts";
 import { Stoa } from "../../../web/sdk/server.ts";
 import { FROM_SOURCE, startStoa } from "../../cli/stoa.ts";
-import { launchFirefox } from "../../e2e/sdk/firefox.ts";
+import { openFirefox } from "../../e2e/sdk/firefox.ts";
 import type { Scripted } from "../../e2e/sdk/scripted.ts";
 import { serveSite } from "../../e2e/sdk/stage.ts";
 import { CHROMIUM } from "../../harness/browsers.ts";
@@ -54,7 +54,7 @@ export async function openRecordedRooms() {
 
     async openBrowser(name: BrowserName): Promise<{ page(): Promise<Scripted>; close(): Promise<void> }> {
       if (name === "Firefox") {
-        const firefox = await launchFirefox();
+        const firefox = await openFirefox();
         return { page: () => firefox.page(site.url.origin), close: () => firefox.close() };
       }
       const browser = await chromium.launch(CHROMIUM);

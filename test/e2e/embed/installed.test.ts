@@ -10,7 +10,7 @@ import { buildWeb } from "../../../bin/build-web.ts";
 import { type RunningStoa, startStoa } from "../../../src/cli/start/start-stoa.ts";
 import { type Join, Stoa } from "../../../web/sdk/server.ts";
 import { openChromium } from "../../harness/browsers.ts";
-import { type Firefox, launchFirefox } from "../sdk/firefox.ts";
+import { type Firefox, openFirefox } from "../sdk/firefox.ts";
 import type { Scripted } from "../sdk/scripted.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
@@ -87,7 +87,7 @@ beforeAll(async () => {
       },
     });
   }
-  [chrome, firefox] = await Promise.all([openChromium(), launchFirefox()]);
+  [chrome, firefox] = await Promise.all([openChromium(), openFirefox()]);
 }, 240_000);
 afterAll(async () => {
   await Promise.all([chrome?.close(), firefox?.close()]);

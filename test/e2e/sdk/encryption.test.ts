@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type * as Sdk from "../../../web/sdk/index.ts";
-import { launchFirefox } from "./firefox.ts";
+import { openFirefox } from "./firefox.ts";
 import { framesShown, receivesAudio, waitForFrames, watchFrames } from "./page-api.ts";
 import type { Scripted } from "./scripted.ts";
 import { type Credentials, openStage, type SitePage, type Stage } from "./stage.ts";
@@ -165,7 +165,7 @@ describe("[encryption] in Chromium", () => {
 
 // Firefox names the codec of a frame by its payload type only.
 test("[encryption] Firefox and Chromium see and hear each other, with a passphrase and with agreed keys", async () => {
-  const firefox = await launchFirefox();
+  const firefox = await openFirefox();
   try {
     for (const keys of [{ passphrase: "correct horse" }, { agree: true }] as const) {
       const room = await stage.stoa.rooms.create({ name: `firefox-${Object.keys(keys)}`, encrypted: true });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Firefox, launchFirefox } from "./firefox.ts";
+import { type Firefox, openFirefox } from "./firefox.ts";
 import { joinRoom, receivesAudio, waitForFrames, waitForLine, waitForVideoHeight } from "./page-api.ts";
 import type { Scripted } from "./scripted.ts";
 import { openStage, type SitePage, type Stage } from "./stage.ts";
@@ -10,7 +10,7 @@ let anna: SitePage;
 let fritz: Scripted;
 let roomId: string;
 beforeAll(async () => {
-  [stage, firefox] = await Promise.all([openStage(), launchFirefox()]);
+  [stage, firefox] = await Promise.all([openStage(), openFirefox()]);
   ({ id: roomId } = await stage.stoa.rooms.create({ name: "both" }));
   [anna, fritz] = await Promise.all([stage.page(), firefox.page(stage.siteUrl)]);
   await Promise.all([

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { $ } from "bun";
@@ -42,13 +42,38 @@ const PREFERENCES: Record<string, boolean | number | string> = {
   "toolkit.telemetry.server": "data:,",
 };
 
-/** Launches the distribution's Firefox and drives it with WebDriver BiDi. */
-export async function launchFirefox({
+/** The running Firefox that files without options share; it ends with this process. */
+let running: Promise<Started> | null = null;
+
+/** Firefox for one test file: its process is shared by the files of a folder, and `close` ends what this file has opened. */
+export async function openFirefox(): Promise<Firefox> {
+  running ??= start({});
+  const { bidi } = await running;
+  const { userContext } = await bidi<{ userContext: string }>("browser.createUserContext", {});
+  return {
+    page: (url) => openPage(bidi, url, { userContext }),
+    close: async () => void (await bidi("browser.removeUserContext", { userContext })),
+  };
+}
+
+/** Launches a Firefox of the file's own. */
+export async function launchFirefox(options: FirefoxOptions): Promise<Firefox> {
+  const { bidi, end } = await start(options);
+  return { page: (url) => openPage(bidi, url), close: end };
+}
+
+type Started = { bidi: Bidi; end(): Promise<void> };
+
+/** Ends the command, and removes its profile, when this process closes the pipe or ends: tests get no event when Bun's runner exits. */
+const UNTIL_CLOSED = '"$@" & cat > /dev/null; kill -KILL $!; wait; rm -rf "$HOME"';
+
+/** Starts the distribution's Firefox, which is driven with WebDriver BiDi. */
+async function start({
   prefix = [],
   reach = (url) => url,
   preferences = {},
   trusts,
-}: FirefoxOptions = {}): Promise<Firefox> {
+}: FirefoxOptions): Promise<Started> {
   const profile = mkdtempSync(join(tmpdir(), "stoa-firefox-"));
   const lines = Object.entries({ ...PREFERENCES, ...preferences }).map(
     ([name, value]) => `user_pref("${name}", ${JSON.stringify(value)});`,
@@ -68,23 +93,27 @@ export async function launchFirefox({
     "--remote-debugging-port",
     "0",
   ];
-  const child = Bun.spawn(command, { env: { ...process.env, HOME: profile }, stdout: "ignore", stderr: "pipe" });
+  const child = Bun.spawn(["sh", "-c", UNTIL_CLOSED, "sh", ...command], {
+    env: { ...process.env, HOME: profile },
+    stdin: "pipe",
+    stdout: "ignore",
+    stderr: "pipe",
+  });
   const bidi = await openBidi(await address(child.stderr), reach);
   await bidi("session.new", { capabilities: {} });
 
-  return {
-    async page(url) {
-      const { context } = await bidi<{ context: string }>("browsingContext.create", { type: "window" });
-      await bidi("browsingContext.navigate", { context, url, wait: "complete" });
-      const close = async () => void (await bidi("browsingContext.close", { context }));
-      return { ...scripted(bidi, context), close };
-    },
-    async close() {
-      child.kill("SIGKILL");
-      await child.exited;
-      rmSync(profile, { recursive: true, force: true });
-    },
+  const end = async () => {
+    await child.stdin.end();
+    await child.exited;
   };
+  return { bidi, end };
+}
+
+async function openPage(bidi: Bidi, url: string, within: { userContext?: string } = {}): Promise<FirefoxPage> {
+  const { context } = await bidi<{ context: string }>("browsingContext.create", { type: "window", ...within });
+  await bidi("browsingContext.navigate", { context, url, wait: "complete" });
+  const close = async () => void (await bidi("browsingContext.close", { context }));
+  return { ...scripted(bidi, context), close };
 }
 
 type Bidi = <Result>(method: string, params: object) => Promise<Result>;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { openCall } from "./call.ts";
-import { type Firefox, launchFirefox } from "./firefox.ts";
+import { type Firefox, openFirefox } from "./firefox.ts";
 import { openStage, type SitePage, type Stage } from "./stage.ts";
 
 const GENEROUS = { CHAT_SEND_RATE_LIMIT: 1000 };
@@ -9,7 +9,7 @@ let stage: Stage;
 let restarted: Stage;
 let firefox: Firefox;
 beforeAll(async () => {
-  [stage, restarted, firefox] = await Promise.all([openStage(GENEROUS), openStage(GENEROUS), launchFirefox()]);
+  [stage, restarted, firefox] = await Promise.all([openStage(GENEROUS), openStage(GENEROUS), openFirefox()]);
 }, 180_000);
 afterAll(() => Promise.all([stage?.close(), restarted?.close(), firefox?.close()]));
 
@@ -20,7 +20,7 @@ const noErrors = (pages: readonly SitePage[]) => expect(pages.flatMap(({ errors 
 
 /** The calls run in parallel, each on its own network, so that the longest cut determines the duration. */
 describe("[6] a call and a chat reconnect", () => {
-  test.concurrent("after 25 seconds without a packet, Chromium and Firefox", async () => {
+  test.concurrent("Chromium and Firefox reconnect after 25 seconds without a packet", async () => {
     const chromium = await stage.page();
     const call = await openCall(stage, "cut-25", [chromium, await firefox.page(stage.siteUrl)]);
     await call.bothSeeAndHear();
@@ -34,7 +34,7 @@ describe("[6] a call and a chat reconnect", () => {
     noErrors([chromium]);
   }, 240_000);
 
-  test.concurrent("after 5 seconds without a packet, without a leave", async () => {
+  test.concurrent("two pages reconnect after 5 seconds without a packet, without a leave", async () => {
     const pages = await twoPages(stage);
     const call = await openCall(stage, "cut-5", pages);
     await call.bothSeeAndHear();
@@ -51,7 +51,7 @@ describe("[6] a call and a chat reconnect", () => {
     await close(pages);
   }, 240_000);
 
-  test.concurrent("after the server's process was ended and started again, and after it was killed", async () => {
+  test.concurrent("two pages reconnect after the server's process was restarted, and after it was killed", async () => {
     const pages = await twoPages(restarted);
     const call = await openCall(restarted, "restart", pages);
     await call.bothSeeAndHear();

@@ -10,7 +10,7 @@ import { checkoutOf } from "../../cluster/checkout.ts";
 import { openChromium } from "../../harness/browsers.ts";
 import { until } from "../../nodes/remote/until.ts";
 import { Upgradable } from "../../ops/upgradable.ts";
-import { type Firefox, type FirefoxPage, launchFirefox } from "./firefox.ts";
+import { type Firefox, type FirefoxPage, openFirefox } from "./firefox.ts";
 import { joinChat, joinRoom, receivesAudio, waitForFrames, waitForLine } from "./page-api.ts";
 import type { Scripted } from "./scripted.ts";
 import type { Credentials } from "./stage.ts";
@@ -56,7 +56,7 @@ beforeAll(async () => {
         ? fetch(host.server.url + new URL(url).pathname, { headers: { "accept-encoding": "identity" } })
         : new Response(HTML, { headers: { "content-type": "text/html" } }),
   });
-  firefox = await launchFirefox();
+  firefox = await openFirefox();
 }, 300_000);
 afterAll(async () => {
   for (const page of pages) await page.context().close();

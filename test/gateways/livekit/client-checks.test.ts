@@ -1,6 +1,6 @@
 /** What livekit-client offers beyond what the other tests of this folder use, in its newest version and in 2.15. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type Firefox, launchFirefox } from "../../e2e/sdk/firefox.ts";
+import { type Firefox, openFirefox } from "../../e2e/sdk/firefox.ts";
 import type { Scripted } from "../../e2e/sdk/scripted.ts";
 import { got, happened, hears, isGone, joinLivekit, publishCanvas, sees, shownFrames } from "./harness/livekit-page.ts";
 import { RawClient } from "./harness/raw-client.ts";
@@ -17,7 +17,7 @@ import {
 let stage: Stage;
 let firefox: Firefox;
 beforeAll(async () => {
-  [stage, firefox] = await Promise.all([openStage(), launchFirefox()]);
+  [stage, firefox] = await Promise.all([openStage(), openFirefox()]);
 }, 180_000);
 afterAll(() => Promise.all([firefox?.close(), stage?.close()]));
 

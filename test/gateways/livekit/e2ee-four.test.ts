@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "../../../src/rtc-client/participant/participant.ts";
 import type * as Sdk from "../../../web/sdk/index.ts";
 import { cpuMicros, cpuMicrosOfTree } from "../../bench/harness/processes.ts";
-import { type Firefox, launchFirefox } from "../../e2e/sdk/firefox.ts";
+import { type Firefox, openFirefox } from "../../e2e/sdk/firefox.ts";
 import { watchFrames } from "../../e2e/sdk/page-api.ts";
 import type { Scripted } from "../../e2e/sdk/scripted.ts";
 import { hears, joinLivekit, sees } from "./harness/livekit-page.ts";
@@ -14,7 +14,7 @@ import { openStage, type Stage, WAIT_MS } from "./harness/stage.ts";
 let stage: Stage;
 let firefox: Firefox;
 beforeAll(async () => {
-  [stage, firefox] = await Promise.all([openStage(), launchFirefox()]);
+  [stage, firefox] = await Promise.all([openStage(), openFirefox()]);
 }, 180_000);
 afterAll(() => Promise.all([firefox?.close(), stage?.close()]));
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type Firefox, launchFirefox } from "../../e2e/sdk/firefox.ts";
+import { type Firefox, openFirefox } from "../../e2e/sdk/firefox.ts";
 import type { Scripted } from "../../e2e/sdk/scripted.ts";
 import { got, happened, hears, isGone, joinLivekit, sees } from "./harness/livekit-page.ts";
 import { type LivekitPackage, openStage, type Stage, WAIT_MS } from "./harness/stage.ts";
@@ -7,13 +7,13 @@ import { type LivekitPackage, openStage, type Stage, WAIT_MS } from "./harness/s
 let stage: Stage;
 let firefox: Firefox;
 beforeAll(async () => {
-  [stage, firefox] = await Promise.all([openStage(), launchFirefox()]);
+  [stage, firefox] = await Promise.all([openStage(), openFirefox()]);
 }, 180_000);
 afterAll(() => Promise.all([firefox?.close(), stage?.close()]));
 
 for (const script of ["livekit-client", "livekit-client-two-connections"] satisfies LivekitPackage[]) {
   test(
-    `${script} in Firefox exchanges media with livekit-client in Chromium, also after its camera is published again`,
+    `${script} in Firefox exchanges media with livekit-client in Chromium, even after its camera is published again`,
     async () => {
       const room = `fox-${script}`;
       const ben = await stage.page("livekit-client");
