@@ -10,7 +10,7 @@ import { ON_DEMAND, ON_DEMAND_MODULES } from "./on-demand.ts";
 /**
  * Bundles the dashboard, the playground, the replay, the SDK, the npm package, the guides and the API reference into one
  * folder. The server serves it from disk in a checkout and from inside the binary otherwise. Files under assets/ have a
- * hash in their name. The folder is replaced atomically, because several servers may start at once and each build it.
+ * hash in their name. The folder is replaced atomically, because several servers may start together and each build it.
  * Returns the paths of the modules in it.
  */
 export async function buildWeb(root: string, outdir: string): Promise<string[]> {

@@ -19,7 +19,7 @@ import { findTests, kindOf, type Suite, startsFromBinary, type TestFile } from "
 import { run, runFiles } from "./test-run.ts";
 
 const ROOT = join(import.meta.dir, "..");
-/** Tests that start a process of their own find `bun` on the PATH, also where it is not installed. */
+/** Tests that start a process of their own find `bun` on the PATH, even where it is not installed. */
 const ENVIRONMENT = { ...process.env, NO_COLOR: "1", PATH: `${join(ROOT, "bin")}:${process.env.PATH}` };
 /** The duration of each folder in the last run: the longest folders begin first, so that none is left for the end. */
 const DURATIONS = join(ROOT, ".cache/test-durations.json");
@@ -305,7 +305,7 @@ function failedTests(output: string): string {
   return named.length > 0 ? named.join("\n") : lines.slice(-60).join("\n");
 }
 
-/** Prints what begins and, when it is done, its result and duration: two may run at once. */
+/** Prints what begins and, when it is done, its result and duration: two may run at the same time. */
 function begin(name: string, progress = ""): (result: string, output: string) => void {
   const began = performance.now();
   console.log(`${name}${progress} …`);

@@ -39,7 +39,7 @@ const FLOORS = [
 const under = (path: string, ...folders: string[]) => folders.some((folder) => path.startsWith(`src/${folder}/`));
 const offenders = (breaks: (one: Import) => boolean) => imports.filter(breaks).map(({ from, to }) => `${from} → ${to}`);
 
-test("every import of src points down, and every folder at its top has a floor", () => {
+test("every import of src points to a lower layer, and every top-level folder belongs to a layer", () => {
   const partOf = (path: string) => path.split("/")[1] ?? "";
   const floorOf = (path: string) => FLOORS.findIndex((parts) => parts.includes(partOf(path)));
   const inside = imports.filter(({ from, external }) => !external && from.startsWith("src/"));

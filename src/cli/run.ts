@@ -133,7 +133,7 @@ function createProgram(argv: readonly string[]): Command {
   return program;
 }
 
-/** Commander passes its settings to subcommands made by `.command()`, but not to added ones. */
+/** Commander passes its settings to subcommands made by `.command()`, but not to those added by `.addCommand()`. */
 function overrideExits(command: Command): void {
   for (const child of command.commands) {
     child.copyInheritedSettings(command);

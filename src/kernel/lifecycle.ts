@@ -10,8 +10,8 @@ type Part = { name: string; stop: Stop; handOver: Stop | null };
  */
 type Lifecycle = {
   /**
-   * Registers the function that stops a component that has just started. With `handOver`, the component goes on after this process
-   * has handed over to a newer one.
+   * Registers the function that stops a component that has just started. With `handOver`, the component keeps running
+   * after this process has handed over to a newer one.
    */
   started(name: string, stop: Stop, handOver?: Stop): void;
   readonly draining: boolean;

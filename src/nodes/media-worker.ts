@@ -33,7 +33,7 @@ const HUNG_AFTER_CHECKS = 5;
  * other workers.
  */
 const HUNG_AT_START_AFTER_CHECKS = 30;
-/** How long the end of a terminated worker, which releases its port, is awaited. */
+/** How long to wait until a terminated worker has ended, which releases its port. */
 const LONGEST_END_MS = 10_000;
 /** A burst of state-changing requests, such as a hundred joins, followed by fewer than ten a second. */
 const IDLE_AFTER_BURST: IdleThresholds = { minEvents: 300, checkEveryMs: 15_000, maxEvents: 150 };

@@ -214,7 +214,7 @@ export function createNodeLinks(output: NodeLinksOutput) {
       if (end) links.received(end, event);
     },
 
-    /** Keeps the links that both of their nodes have had since before this process started; media goes on meanwhile. */
+    /** Keeps the links that both of their nodes have had since before this process started; media keeps flowing. */
     async adopt(site: Site, opened: readonly OpenedLink[]): Promise<void> {
       for (const link of opened) {
         const other = found.get(link.linkId);

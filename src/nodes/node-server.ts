@@ -48,7 +48,7 @@ type NodeServerParts = {
   records?: Iterable<[roomId: string, Map<string, string>]>;
   /** Events about recordings that happened before; the first control plane gets them too. */
   missed?: ReplayRing;
-  /** The clock that stamps recorded media: the engine's, which goes on evenly when the clock of the machine is set. */
+  /** The clock that stamps recorded media: the engine's, which runs evenly even when the machine's clock is set. */
   clock?: () => number;
 };
 

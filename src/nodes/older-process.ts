@@ -21,7 +21,7 @@ export type OlderProcess = {
   secret: string;
   /** The media ports, which it shares with the newer process. */
   ports: SharedPort[];
-  /** The recordings that ran at the handover and go on. Absent from earlier versions, which end them. */
+  /** The recordings that ran at the handover and continue. Absent from earlier versions, which end them. */
   recordings?: string[];
   /** The time of the handover, in milliseconds since 1970. */
   handedOverAt: number;

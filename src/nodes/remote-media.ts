@@ -89,7 +89,7 @@ export class RemoteMedia implements MediaNode {
    */
   #isFirst = true;
   #endpoints: MediaEndpoints | null = null;
-  /** The node is of a version that can share rooms with other nodes. */
+  /** Whether the version of the node can share rooms with other nodes. */
   #hasLinks = false;
   #refused = { count: 0, loggedAtMs: Number.NEGATIVE_INFINITY };
 

@@ -72,7 +72,7 @@ export const PublishedSection = Type.Object({
   source: TrackSource,
   name: Type.Optional(Type.String({ maxLength: 128 })),
   encryption: Type.Optional(TrackEncryption),
-  /** The id of an own track, of which this section sends the same video for viewers that cannot decode its codec. */
+  /** The id of an own track whose video this section sends again, for viewers that cannot decode its codec. */
   backupOf: Type.Optional(TrackId),
 });
 export type PublishedSection = Static<typeof PublishedSection>;

@@ -237,7 +237,7 @@ export class Engine {
     return this.#udp.tuning;
   }
 
-  /** An error in one packet must not end other calls: it is reported, and the engine goes on. */
+  /** An error in one packet must not end other calls: it is reported, and the engine continues. */
   receive(data: Buffer, port: number, address: string, tcp: TcpConnection | null = null): void {
     const nowMs = this.#host.now();
     if (this.#eventLoopBudget.isSpent(nowMs) && (data[0] ?? 0) >= FIRST_MEDIA_BYTE) {

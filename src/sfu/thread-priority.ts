@@ -1,6 +1,6 @@
 import { availableParallelism, constants, getPriority, setPriority } from "node:os";
 
-/** A thread with a nice value that is lower by this gets about nine times as much of a busy processor as another one. */
+/** On a busy core, a thread whose nice value is lower by this gets about nine times as much time as another one. */
 const RAISED_BY = 10;
 
 /**

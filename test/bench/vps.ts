@@ -1,4 +1,4 @@
-/** vps: a Debian booted by systemd, from nothing to https and a relayed call by the guide's three lines. `bin/bench vps [BINARY] [SYSTEM]` */
+/** vps: a Debian booted by systemd, from nothing to https and a relayed call by the guide's three lines, and an upgrade during that call. `bin/bench vps [BINARY] [NEWER] [SYSTEM]` */
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,12 +13,15 @@ import { DOMAIN } from "../ops/one-port.ts";
 import { openRelayedCall } from "./edge/relayed-call.ts";
 import { type Measured, report } from "./harness/report.ts";
 
-const [binary = join(ROOT, "dist/stoa"), givenSystem] = process.argv.slice(2);
+const [binary = join(ROOT, "dist/stoa"), newer = binary, givenSystem] = process.argv.slice(2);
 const RELEASES = "releases.example.com";
 const PATIENCE_MS = 60_000;
 /** Other ports than those of the machine, whose network the container shares. */
 const [PORT, MEDIA_PORT] = [17_000, 17_001];
 const GUIDE = /```sh\n(curl -fsSLO.*?)```/s;
+const UPGRADE = /```sh\n(sh install\.sh)\b/;
+/** For clients to notice what the upgrade may have ended. */
+const AFTER_UPGRADE_MS = 5_000;
 /** The checks of the doctor that a server with DOMAIN must pass. */
 const EXAMINED: readonly string[] = [
   "domain",
@@ -29,7 +32,7 @@ const EXAMINED: readonly string[] = [
 ] satisfies Check["name"][];
 const PACKAGES = "systemd,systemd-sysv,dbus,curl,ca-certificates,openssl";
 
-if (!existsSync(binary)) throw new Error(`there is no ${binary}: make it with bin/build`);
+for (const one of [binary, newer]) if (!existsSync(one)) throw new Error(`there is no ${one}: make it with bin/build`);
 await program("systemd-nspawn", "systemd-container");
 await program("mmdebstrap");
 await program("pebble");
@@ -38,14 +41,19 @@ const system = givenSystem ?? join(work, "debian");
 const stops: (() => unknown)[] = [() => rmSync(work, { recursive: true, force: true })];
 const figures: Measured[] = [];
 
+/** A folder with a release, as it would be on a web server. */
+async function makeRelease(folder: string, program: string): Promise<string> {
+  mkdirSync(folder);
+  const file = `stoa-linux-${process.arch}`;
+  cpSync(program, join(folder, file));
+  cpSync(join(ROOT, "install.sh"), join(folder, "install.sh"));
+  await $`sha256sum ${file} > checksums.txt`.cwd(folder).quiet();
+  return folder;
+}
+
 /** Provides what the Internet would: a release site, names, and an authority that every client trusts. */
 async function prepareWorld() {
-  const release = join(work, "release");
-  mkdirSync(release);
-  const file = `stoa-linux-${process.arch}`;
-  cpSync(binary, join(release, file));
-  cpSync(join(ROOT, "install.sh"), join(release, "install.sh"));
-  await $`sha256sum ${file} > checksums.txt`.cwd(release).quiet();
+  const release = await makeRelease(join(work, "release"), binary);
   const { cert, key, ca } = await issue(work, [RELEASES]);
   const fetch = (request: Request) =>
     new Response(Bun.file(join(release, new URL(request.url).pathname.replace(/^\/stoa\//, ""))));
@@ -82,6 +90,24 @@ async function boot() {
   };
   await until(async () => /running|degraded/.test(await inside("systemctl is-system-running || true")));
   return inside;
+}
+
+/** Installs the newer release over the running service, by the line of the guide on upgrades. */
+async function upgrade(inside: (command: string) => Promise<string>, url: string): Promise<void> {
+  await makeRelease(join(system, "root/newer"), newer);
+  const mainProcess = () => inside("systemctl show stoa --property MainPID --value");
+  const before = await mainProcess();
+  const [line = ""] = UPGRADE.exec(readFileSync(join(ROOT, "web/docs/upgrade.md"), "utf8"))?.slice(1) ?? [];
+  const startedAt = performance.now();
+  console.log(`# ${line}\n${await inside(`cd /root && STOA_BASE_URL=/root/newer ${line} 2>&1`)}`);
+  const seconds = (performance.now() - startedAt) / 1_000;
+  const { version } = (await (await fetch(`${url}/healthz`)).json()) as { version: string };
+  const isNewer = (await inside("stoa version")).startsWith(`stoa ${version} `);
+  const isActive = (await inside("systemctl is-active stoa")).trim() === "active";
+  const faults = [isNewer, isActive, (await mainProcess()) !== before].filter((holds) => !holds).length;
+  console.log(await inside("systemctl status stoa --no-pager | head -12"));
+  figures.push({ what: "upgrade by install.sh", value: seconds, unit: "s" });
+  figures.push({ what: "faults of the service after it", value: faults, unit: "", goal: { atMost: 0 } });
 }
 
 /** The result of the doctor there, with the settings of the service. */
@@ -136,7 +162,10 @@ try {
   const url = `http://127.0.0.1:${PORT}`;
   const call = await openRelayedCall({ api: createApi(url, apiKey), url, edgePort: 443 });
   note("an account, a key, a room, and a call through the relay", { atMost: 300 });
-  console.log(JSON.stringify(await call.end()));
+  await upgrade(inside, url);
+  await Bun.sleep(AFTER_UPGRADE_MS);
+  const { longestGapMs } = await call.end();
+  figures.push({ what: "longest gap of the call", value: longestGapMs, unit: "ms", goal: { atMost: 250 } });
 } finally {
   for (const stop of stops.reverse()) await stop();
 }

@@ -18,7 +18,7 @@ afterAll(() => {
 const keys = (...args: string[]) => stoa(["keys", ...args, "--data-dir", dataDir]);
 const project = (key: string) => fetch(`${server.url}/v1/project`, { headers: { authorization: `Bearer ${key}` } });
 
-test("[11] keys create needs an account and a project, and says so", async () => {
+test("[11] keys create needs an account and a project, and reports which is missing", async () => {
   expect((await keys("create")).err).toContain("there is no project yet");
   const orphan = await keys("create", "--project", "shop", "--create-project");
   expect([orphan.code, orphan.err]).toEqual([1, "stoa: there is no account yet. Make one with `stoa admin create`.\n"]);

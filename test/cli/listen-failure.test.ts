@@ -28,7 +28,7 @@ test("[22] a TLS or TURN port that is unavailable is reported with the flag that
   expect(said(null, 443)).toBe("port 443 is unavailable: no such thing");
 });
 
-test("[11] a taken media port is named, and its address unless it is every one", () => {
+test("[11] a taken media port is reported, and its address unless it is every one", () => {
   const taken = Object.assign(new Error("bind EADDRINUSE :::7001"), { code: "EADDRINUSE" });
   const said = (hostname: string, workers = 1) =>
     mediaRefused(taken, { MEDIA_WORKERS: workers, MEDIA_UDP_PORT: 7001 } as Config, hostname).message;

@@ -3,7 +3,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { ROOT, stoa } from "./stoa.ts";
 
-test("[11] the manual lists every guide with a sentence", async () => {
+test("[11] the manual lists every guide with a description", async () => {
   const { code, out } = await stoa(["manual"]);
   expect(code).toBe(0);
   const lines = out.trim().split("\n");

@@ -52,7 +52,7 @@ test.each([
   expect(saidOf(`DOMAIN=${domain}`)).toContain("must be a domain name, such as rtc.example.com");
 });
 
-test("[22] a missing setting or unreadable file is named", () => {
+test("[22] a missing setting or unreadable file is reported", () => {
   const domain = `DOMAIN=${DOMAIN}`;
   const [empty, directory, absent] = ["empty.pem", "a directory", "absent.pem"].map((name) => join(work, name)) as [
     string,
@@ -81,7 +81,7 @@ test("[22] a missing setting or unreadable file is named", () => {
   expect(saidOf(domain, "TURN_UDP_PORT=3478", "ACME_EMAIL=operator@example.com")).toBe("");
 });
 
-test("[22] a server that cannot start says why in a sentence, and leaves nothing behind", async () => {
+test("[22] a server that cannot start reports why without a stack trace, and leaves no files behind", async () => {
   const dataDir = folder();
   const files = ["--domain", DOMAIN, "--tls-cert", own.cert, "--tls-key", other.key];
   const { code, err } = await stoa(["serve", ...place(dataDir), ...files]);
@@ -89,7 +89,7 @@ test("[22] a server that cannot start says why in a sentence, and leaves nothing
   expect(err).toContain("is not the key of");
 });
 
-test("[22] a media node that cannot start says why in a sentence, too", async () => {
+test("[22] a media node that cannot start reports why without a stack trace", async () => {
   const absent = join(work, "absent.pem");
   const { code, err } = await stoa(
     ["node", ...place(folder()), "--control-plane", "https://rtc.example.com", "--domain", "node.example.com"].concat([
@@ -104,7 +104,7 @@ test("[22] a media node that cannot start says why in a sentence, too", async ()
   expect(err).toContain(`TLS_CERT: ${absent} cannot be read (ENOENT)`);
 });
 
-test("[22] a port that is taken is named, with the flag that chooses another", async () => {
+test("[22] a port that is in use is reported, with the flag that chooses another", async () => {
   const tcp = Bun.listen({ hostname: "0.0.0.0", port: 0, socket: { data() {} } });
   const udp = await Bun.udpSocket({ hostname: "0.0.0.0", port: 0 });
   const files = ["--domain", DOMAIN, "--tls-cert", own.cert, "--tls-key", own.key];

@@ -37,7 +37,7 @@ test("[11] a command gets the input and all variables, no further descriptor, an
   expect(variables.split("\n")).toEqual(expect.arrayContaining(["GIVEN=given", "npm_config_//host/:key=a b"]));
 });
 
-test("[11] a missing program is named, and so is one that cannot be run", async () => {
+test("[11] a missing program is reported, and so is one that cannot be run", async () => {
   const [, missing, notFound] = await running(["no-such-program"], "");
   expect([missing, notFound]).toEqual(["stoa: no-such-program: there is no such program\n", 127]);
   const [, wrong, notRun] = await running([ROOT], "");

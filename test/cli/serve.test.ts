@@ -72,7 +72,7 @@ test("[11] behind a proxy the firewall line names the proxy's port, not the loop
   expect(out).toMatch(/Firewall {3}let in tcp 443, udp and tcp \d+/);
 });
 
-test("[11] only the server's user can read its files, also in a folder that others may read", async () => {
+test("[11] only the server's user can read its files, even in a folder that others may read", async () => {
   mkdirSync(dataDir, { recursive: true, mode: 0o755 });
   await serve();
   const modes = readdirSync(dataDir).map((name) => [name, statSync(join(dataDir, name)).mode & 0o077]);
@@ -103,7 +103,7 @@ test("[11] a second signal does not wait for running requests", async () => {
   request.socket.destroy();
 });
 
-test("[11] a port that is taken is reported in a sentence, with exit code 1", async () => {
+test("[11] a port that is in use is reported without a stack trace, with exit code 1", async () => {
   const { url } = await serve();
   const { port } = new URL(url);
   const second = await stoa(["serve", "--port", port, "--media-udp-port", "0", "--data-dir", join(dataDir, "second")]);
@@ -112,7 +112,7 @@ test("[11] a port that is taken is reported in a sentence, with exit code 1", as
   expect(second.err).not.toContain("    at ");
 });
 
-test("[11] a media port that is taken is reported in a sentence, with exit code 1", async () => {
+test("[11] a media port that is in use is reported without a stack trace, with exit code 1", async () => {
   const taken = await Bun.udpSocket({ hostname: "127.0.0.1", port: 0 });
   const ports = ["--port", "0", "--media-udp-port", String(taken.port), "--public-ip", "127.0.0.1"];
   const { code, err } = await stoa(["serve", ...ports, "--media-workers", "1", "--data-dir", dataDir]);
@@ -139,14 +139,14 @@ test("[14] another STOA_SECRET exits 2 and explains, --rotate-secret accepts it"
   expect((await stoa(["migrate", "--data-dir", dataDir], secret("b"))).code).toBe(0);
 });
 
-test("[11] wrong configuration stops the start before anything is written", async () => {
+test("[11] invalid configuration prevents the start before anything is written", async () => {
   const { code, err } = await stoa(["serve", "--data-dir", dataDir, "--chat-max-text-length", "0"]);
   expect(code).toBe(2);
   expect(err).toContain("CHAT_MAX_TEXT_LENGTH");
   expect(existsSync(dataDir)).toBe(false);
 });
 
-test("[11] migrate says that it made a new database, and compacts none that is not there", async () => {
+test("[11] migrate says that it made a new database, and does not compact one that does not exist", async () => {
   const folder = mkdtempSync(join(tmpdir(), "stoa-migrate-"));
   const compacted = await stoa(["migrate", "--compact", "--data-dir", join(folder, "mistyped")]);
   expect([compacted.code, existsSync(join(folder, "mistyped"))]).toEqual([1, false]);
@@ -158,7 +158,7 @@ test("[11] migrate says that it made a new database, and compacts none that is n
   rmSync(folder, { recursive: true });
 });
 
-test("[11] a data directory that cannot be made is reported in a sentence", async () => {
+test("[11] a data directory that cannot be made is reported without a stack trace", async () => {
   const blocked = join(mkdtempSync(join(tmpdir(), "stoa-blocked-")), "file");
   writeFileSync(blocked, "");
   const { code, err } = await stoa(["migrate", "--data-dir", join(blocked, "data")]);
@@ -169,7 +169,7 @@ test("[11] a data directory that cannot be made is reported in a sentence", asyn
   expect([named.code, named.err]).toEqual([1, `stoa: ${blocked} is a file. Name a folder with --data-dir.\n`]);
 });
 
-test("[11] TLS_CERT and TLS_KEY serve https; a missing file is reported in a sentence", async () => {
+test("[11] TLS_CERT and TLS_KEY serve https; a missing file is reported without a stack trace", async () => {
   const folder = mkdtempSync(join(tmpdir(), "stoa-tls-"));
   const [cert, key] = [join(folder, "cert.pem"), join(folder, "key.pem")];
   const subject = ["-subj", "/CN=localhost", "-days", "2"];

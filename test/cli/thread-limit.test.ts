@@ -18,7 +18,7 @@ function machine(groups: string, folder: string, max: string): string {
   return root;
 }
 
-test("a server that may have too few threads says so instead of aborting", () => {
+test("a server that may have too few threads reports it instead of aborting", () => {
   for (const [groups, folder] of [
     ["0::/system.slice/stoa.service\n", "system.slice/stoa.service"],
     ["9:name=systemd:/\n8:pids:/docker/a\n4:memory:/b\n0::/\n", "pids/docker/a"],

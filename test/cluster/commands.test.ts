@@ -107,7 +107,7 @@ test("any member drains a node of the leader, and is told when the next leader w
   expect(await stoa(["drain", "local", "--undo"], data)).toEqual(undone);
 }, 60_000);
 
-test("[contract 20] invalid settings are refused with a sentence", async () => {
+test("[contract 20] invalid settings are refused with the reason", async () => {
   const DATA_DIR = join(folder, "other");
   const without = await stoa(["serve"], { DATA_DIR, COMMIT_LOG_URL: group.logUrl ?? "" });
   expect(without).toMatchObject({ code: 2, error: expect.stringContaining("STOA_SECRET is not") });

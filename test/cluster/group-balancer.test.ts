@@ -1,4 +1,4 @@
-/** The stand-in for a load balancer, of which the tests of a group expect that it cuts connections only when the leader changes. */
+/** The stand-in for a load balancer: the tests of a group expect it to cut connections only when the leader changes. */
 import { afterEach, expect, test } from "bun:test";
 import { Balancer } from "./group.ts";
 

@@ -31,7 +31,7 @@ async function sites(roomId: string): Promise<string[]> {
   return (body.sites as { serverName: string }[]).map(({ serverName }) => serverName).sort();
 }
 
-test("the leader and a node are killed at once: media among the others goes on, and those of the node are back in 5 s", async () => {
+test("the leader and a node are killed together: media among the others continues, and those of the node are back in 5 s", async () => {
   const first = await group.startFirst();
   await group.leader();
   const second = await group.start("second");

@@ -76,7 +76,7 @@ function apart(flashing: number[], sounding: number[]): number[] {
 const median = (values: number[]) => values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 
 for (const codec of ["VP8", "H264"] as const) {
-  test(`audio and video of a ${codec} call are in sync in the recorded files, also across two participants`, async () => {
+  test(`audio and video of a ${codec} call are in sync in the recorded files, even across two participants`, async () => {
     const room = await stage.stoa.rooms.create({ name: `recorded-${codec}` });
     const pages = [await stage.page(), await stage.page()] as const;
     const recording = await stage.stoa.recordings.start(room.id, { name: codec });

@@ -112,7 +112,7 @@ test("[10] a WHEP player waits for the stream of a WHIP encoder, plays it, and e
   expect((await connect("whep", watching)).status).toBe(409);
 }, 180_000);
 
-test("[10] a WHIP encoder restarts ICE within its session, and its viewers go on", async () => {
+test("[10] a WHIP encoder restarts ICE within its session, and its viewers keep watching", async () => {
   const { id } = await api("", { title: "Roaming", hostIdentity: "host" });
   const { rtc: hosting } = await api(`/${id}/hosts`, { identity: "host" });
   await api(`/${id}/start`);

@@ -99,7 +99,7 @@ const decoded = (page: Scripted) =>
     return frames;
   }, undefined);
 
-/** Shows all videos at once, because a hidden video is not requested. */
+/** Shows all videos at the same time, because a hidden video is not requested. */
 function makeRoom(): void {
   const style = document.createElement("style");
   style.textContent = "video { display: inline-block !important; width: 160px !important; height: 90px !important }";

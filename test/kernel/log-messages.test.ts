@@ -56,7 +56,7 @@ function faultOf(text: string | null): string | null {
   const event = rest.join(": ");
   if (event === "" || !SUBSYSTEM.test(subsystem)) return "does not begin with a lower-case subsystem and a colon";
   if (text.length > MAX_CHARACTERS) return `has ${text.length} characters, and at most ${MAX_CHARACTERS} are allowed`;
-  if (!beginsLow(event)) return "goes on with a capital letter that is no acronym, setting or name in code";
+  if (!beginsLow(event)) return "continues with a capital letter that is no acronym, setting or name in code";
   if (/[.!]$/.test(event)) return "ends like a sentence";
   return null;
 }

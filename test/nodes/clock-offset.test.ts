@@ -17,7 +17,7 @@ test("[18] the offset of another clock is that of the ping with the shortest rou
   expect(offset.ms).toBe(699);
 });
 
-test("[18] an offset changes with the other clock, and not while ours is set", () => {
+test("[18] the offset follows a change of the other clock, and ignores pings during which our own clock was set", () => {
   const offset = new ClockOffset();
   offset.add(ping(1_000, 10, 10, 700));
   offset.add({ sentAtMs: 90_000, receivedAtMs: 3_020, answeredAtMs: 3_710 });

@@ -77,7 +77,7 @@ test("a link that one end reports as down is closed at both ends, and its rooms 
   expect([links.size, lost, two.count("closeLink")]).toEqual([0, ["r", "s"], 1]);
 });
 
-test("two workers of which one fails to open its end are not linked", async () => {
+test("two workers are not linked when one fails to open its end", async () => {
   const links = new RelayLinks<End>({
     open: async () => {
       throw new Error("no");

@@ -90,17 +90,17 @@ test("every figure that a rule asks for is one that the server has, and counters
 });
 
 describe("each alert fires by its cause", () => {
-  test("a server that is down", async () => {
+  test("an alert fires when a server is down", async () => {
     const refused = await fetch("http://127.0.0.1:1/metrics").catch(() => null);
     expect(await firing(`up{job="stoa"} ${refused === null ? 0 : 1}`)).toEqual(["StoaDown"]);
     expect(await firing('up{job="stoa"} 1')).toEqual([]);
   });
 
-  test("a disk that is nearly full", async () => {
+  test("an alert fires when a disk is nearly full", async () => {
     expect(await firing(await scrape())).toContain("StoaDiskSpaceLow");
   });
 
-  test("a main thread that is blocked", async () => {
+  test("an alert fires when a main thread is blocked", async () => {
     await scrape();
     server.child.kill("SIGSTOP");
     await Bun.sleep(1_500);
@@ -108,7 +108,7 @@ describe("each alert fires by its cause", () => {
     expect(await firing(await scrape())).toContain("StoaEventLoopDelayed");
   });
 
-  test("clients that use up the descriptors, in every scrape of the next minutes", async () => {
+  test("an alert fires when clients use up the descriptors, in every scrape of the next minutes", async () => {
     const before = await scrape();
     expect(await firing(before)).not.toContain("StoaDescriptorsExhausted");
     // Opened before, because the clients take all that can be accepted.
@@ -121,7 +121,7 @@ describe("each alert fires by its cause", () => {
     expect(await firing(text, before)).toContain("StoaDescriptorsExhausted");
   });
 
-  test("a damaged database", async () => {
+  test("an alert fires when a database is damaged", async () => {
     const room = await server.conversation("damaged", "alice");
     const { body } = await server.call("POST", "/v1/chat/tokens", { userId: "alice" });
     await server.stop();
@@ -144,7 +144,7 @@ describe("each alert fires by its cause", () => {
     expect(await firing(text)).toContain("StoaDatabaseDamaged");
   });
 
-  test("backups that fail, and are too old therefore", async () => {
+  test("an alert fires when backups fail, and are therefore too old", async () => {
     const backups = join(work, "backups");
     mkdirSync(backups);
     const own = testServer({ BACKUP_DIR: backups, BACKUP_EVERY_HOURS: 6 });
@@ -155,14 +155,14 @@ describe("each alert fires by its cause", () => {
     own.close();
   });
 
-  test("a standby that does not keep up", async () => {
+  test("an alert fires when a standby does not keep up", async () => {
     const metrics = createMetrics();
     const state = () => ({ role: "standby" as const, leader: "http://one", position: 10, lag: 5_000 });
     measureCluster(metrics, { state, refused: { leader: 0, member: 0, record: 0 } });
     expect(await firing(await metrics.registry.metrics())).toEqual(["StoaReplicationLag"]);
   });
 
-  test("a media node that no longer reports", async () => {
+  test("an alert fires when a media node no longer reports", async () => {
     const own = testServer();
     const { fleet } = own.services;
     const fields = { region: "local", publicHost: "127.0.0.1", internalUrl: "http://127.0.0.1" };
@@ -172,7 +172,7 @@ describe("each alert fires by its cause", () => {
     own.close();
   });
 
-  test("a certificate that was not renewed", async () => {
+  test("an alert fires when a certificate was not renewed", async () => {
     const [cert, key] = [join(work, "cert.pem"), join(work, "key.pem")];
     const made = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "5"];
     const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", cert];

@@ -99,7 +99,7 @@ async function pathsTold(stoa: Stoa, roomId: string) {
 
 const pathShown = (page: Page) => page.evaluate(async () => (await window.room.getStats())?.path);
 
-test("[11] where UDP is blocked, ICE over TCP on the media port carries the call, and the record says so", async () => {
+test("[11] where UDP is blocked, ICE over TCP on the media port carries the call, and the record shows it", async () => {
   const stoa = await serve("tcp");
   const { roomId, pages } = await call(stoa);
   for (const page of pages) expect(await pathShown(page)).toBe("tcp");

@@ -104,7 +104,7 @@ test("[11] an address that does not respond is reported with the port to open", 
   expect(of("media-probe")[3]).toMatchObject({ remedy: expect.stringMatching(/^Let in tcp \d+/) });
 });
 
-test("[11] a failed check is named, has a remedy and makes the exit code 1", async () => {
+test("[11] a failed check is reported, has a remedy and makes the exit code 1", async () => {
   const blocked = join(work, "file");
   writeFileSync(blocked, "");
   const noDirectory = await doctor(...free("--data-dir", join(blocked, "data")));

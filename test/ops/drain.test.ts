@@ -62,7 +62,7 @@ test("stoa drain --wait ends with Ctrl-C and when someone takes the draining bac
   expect(await drain("local", "--undo", "--wait")).toMatchObject({ code: 2, out: "" });
 });
 
-test("stoa drain --wait waits for the calls of the process before an upgrade, too", async () => {
+test("stoa drain --wait also waits for the calls of the process before an upgrade", async () => {
   await host.start();
   const { ada, ben } = await host.call();
   expect((await host.upgrade()).code).toBe(0);

@@ -114,7 +114,7 @@ async function chatting() {
   return load;
 }
 
-/** Requests go on; none was refused, and the database holds exactly what was answered. */
+/** Requests continue; none was refused, and the database holds exactly what was answered. */
 async function expectComplete(load: ReturnType<typeof requests>): Promise<void> {
   const posted = load.posted.length;
   await until(() => load.posted.length > posted + 20);
@@ -129,7 +129,7 @@ async function expectComplete(load: ReturnType<typeof requests>): Promise<void> 
 describe("stoa upgrade", () => {
   afterEach(() => host.end());
 
-  test("replaces the server while a call, a chat and requests go on, and ends the older process with its last call", async () => {
+  test("replaces the server while a call, a chat and requests continue, and ends the older process with its last call", async () => {
     await start();
     const { roomId, ada, ben } = await call();
     const chat = await host.server.conversation("open", "alice");
@@ -229,7 +229,7 @@ describe("stoa upgrade", () => {
     expect(await host.server.child.exited).toBe(0);
   });
 
-  test("goes on recording into the same files, and the newer process completes them", async () => {
+  test("continues to record into the same files, and the newer process completes them", async () => {
     await start();
     const { roomId, ada, ben } = await call();
     const recording = async (method: string, path: string) => (await host.server.call(method, path)).body;
@@ -346,7 +346,7 @@ describe("stoa upgrade", () => {
     await cyd.receives();
   });
 
-  test.each(Object.entries(PROGRAMS))("goes on as before with a program that %s", async (name, text) => {
+  test.each(Object.entries(PROGRAMS))("continues as before with a program that %s", async (name, text) => {
     await start();
     const { ben } = await call();
     const load = await chatting();

@@ -107,7 +107,7 @@ test(
 );
 
 test(
-  "[22] browsers that reach nothing but a proxy with CONNECT have a call, too",
+  "[22] browsers that reach nothing but a proxy with CONNECT can have a call",
   async () => {
     await served("proxied", stage.lan.machines.proxy.address);
   },

@@ -89,7 +89,7 @@ test("[11] new connections get renewed certificates, and open sockets stay open"
   expect(lines.join("")).not.toContain("PRIVATE KEY");
 });
 
-test("[11] invalid certificate files do not replace valid ones, and prevent a start with a sentence", async () => {
+test("[11] invalid certificate files do not replace valid ones, and a start with them fails with the reason", async () => {
   const broken = join(folder, "broken.pem");
   writeFileSync(broken, "-----BEGIN CERTIFICATE-----\nnot one\n");
   unlinkSync(live.cert);

@@ -59,7 +59,7 @@ function noise(size: number): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-test("bytes, streams and requests pass between participants, also on a network that loses packets", async () => {
+test("bytes, streams and requests pass between participants, even on a network that loses packets", async () => {
   const [anna, ben] = [await enter("data", "anna"), await enter("data", "ben")];
   const got = new Promise<Uint8Array>((resolve) => ben.onData("bytes", ({ bytes }) => resolve(bytes)));
   await anna.sendData(Uint8Array.of(0xff, 0x00), { topic: "bytes", to: ["ben"] });

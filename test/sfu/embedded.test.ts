@@ -198,7 +198,7 @@ describe("the embedded media node", () => {
     expect(load.refused.forgedCheck).toBe(0);
   }, 15_000);
 
-  test("a port that is in use stops the start with a reason", async () => {
+  test("starting on a port that is in use fails with the reason", async () => {
     const { media } = await start({ workers: 1 });
     const failed = EmbeddedMedia.start({
       workers: 1,

@@ -269,7 +269,7 @@ describe("forwarding between peers", () => {
     await room.until(() => (received.length === 6 ? true : undefined), "those that follow");
   });
 
-  test("a publisher whose address changes keeps its tracks, and a stranger at another address gets nothing", async () => {
+  test("a publisher whose address changes keeps its tracks, and a stranger at another address gets no packets", async () => {
     const trackId = await publish();
     const received: Received[] = [];
     const viewer = await view("viewer", trackId, received);
@@ -286,7 +286,7 @@ describe("forwarding between peers", () => {
     expect(room.events.filter((event) => event.type === "participantDisconnected")).toEqual([]);
   });
 
-  test("a track that ends leaves its section to the next, with numbers that run on", async () => {
+  test("a track that ends leaves its section to the next, with sequence numbers that continue", async () => {
     const trackId = await publish();
     const received: Received[] = [];
     await view("viewer", trackId, received);

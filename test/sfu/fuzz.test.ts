@@ -92,7 +92,7 @@ const RTP_SEEDS = [
 ];
 
 describe("parsers take a million mutated packets without a throw", () => {
-  test("RTP headers, extensions, RTX and payload descriptors: 400,000", () => {
+  test("the parsers of RTP headers, extensions, RTX and payload descriptors take 400,000 packets", () => {
     const view = new RtpView();
     const extensions = new RtpExtensions();
     const vp8 = new Vp8Descriptor();
@@ -124,7 +124,7 @@ describe("parsers take a million mutated packets without a throw", () => {
     expect(parsed).toBeGreaterThan(100_000);
   }, 60_000);
 
-  test("RTCP and transport-wide feedback: 300,000", () => {
+  test("the parsers of RTCP and transport-wide feedback take 300,000 packets", () => {
     const out = new Uint8Array(1_500);
     const block = {
       ssrc: 1,
@@ -164,7 +164,7 @@ describe("parsers take a million mutated packets without a throw", () => {
     expect(packets).toBeGreaterThan(300_000);
   }, 60_000);
 
-  test("STUN: 200,000, and none of them passes for authentic", () => {
+  test("the parser of STUN takes 200,000 packets, and none of them passes for authentic", () => {
     const out = new Uint8Array(200);
     const request = out.slice(
       0,

@@ -3,7 +3,7 @@ import { MediaWorker } from "../../src/nodes/media-worker.ts";
 import type { FromWorker, ToWorker } from "../../src/sfu/worker-protocol.ts";
 import { type FakeClock, fakeClock } from "../harness/clock.ts";
 
-/** A thread of which only the messages are real: it ends when the test says so. */
+/** A fake thread, whose messages alone are real: a test ends it. */
 class Thread extends EventTarget {
   static all: Thread[] = [];
   onmessage: ((event: { data: FromWorker }) => void) | null = null;
@@ -127,7 +127,7 @@ test("[17] a worker that never finishes its start is replaced in the end", async
   thread.end();
 });
 
-test("[17] a worker collects garbage when it is idle after many requests, of which those without a change do not count", async () => {
+test("[17] a worker collects garbage when it is idle after many requests; those without a change do not count", async () => {
   const { worker, clock, thread } = await supervised();
   const open = async (times: number) => {
     for (let n = 0; n < times; n++) await worker.call("openRoom", { roomId: `${n}` });

@@ -233,7 +233,7 @@ describe("[8] budgets", () => {
 });
 
 describe("[4.1] DELETE /v1/rooms/{roomId}/rtc-tokens/{tokenId}", () => {
-  test("revokes a token with 204, also repeatedly, and the token is refused as revoked", async () => {
+  test("revokes a token with 204, even repeatedly, and the token is refused as revoked", async () => {
     const { mint, room, owner } = await owned();
     const reply = await mint({});
     const path = `/v1/rooms/${room}/rtc-tokens/${reply.body.tokenId}`;

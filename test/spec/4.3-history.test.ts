@@ -58,7 +58,7 @@ test("[4.3] after leads to newer messages, newest first on each page, and its en
   await ask(alice, "DELETE", `/v1/chat/messages/${fresh.id}`);
 });
 
-test("[1] an unreadable cursor is SVC_INVALID_CURSOR, never the first page; both directions at once are 400", async () => {
+test("[1] an unreadable cursor is SVC_INVALID_CURSOR, never the first page; both directions together are 400", async () => {
   const cursor = sent[3]?.cursor;
   const page = (query: string) => history(key, "general", `?${query}`);
   const members = Buffer.from(JSON.stringify(["members", 1, "x"])).toString("base64url");

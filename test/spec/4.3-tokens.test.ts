@@ -78,7 +78,7 @@ test("[2] scopes only restrict: requesting chat:manage does not grant it", async
   expect((await ask(admin, "PATCH", "/v1/chat/conversations/general", { metadata: { v: 1 } })).status).toBe(200);
 });
 
-test("[2] a token is limited to its conversations, also for a member of others", async () => {
+test("[2] a token is limited to its conversations, even for a member of others", async () => {
   const token = await chat.token("alice", { conversations: ["general"] });
   expect((await read(token)).status).toBe(200);
   expect(outcome(await read(token, "other"))).toBe("404 SVC_CONVERSATION_NOT_FOUND");
@@ -164,7 +164,7 @@ test("[1] Idempotency-Key returns the same token for five minutes, from memory o
   }
 });
 
-test("[5] a browser origin that the project does not allow is refused, also with a chat token", async () => {
+test("[5] a browser origin that the project does not allow is refused, even with a chat token", async () => {
   const fresh = await chatRest();
   try {
     await fresh.room("general", ["alice"]);

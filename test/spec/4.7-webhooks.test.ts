@@ -86,7 +86,7 @@ test("[4.7] an endpoint can subscribe to every event type; an unknown type is 40
   }
 });
 
-test("[4.7] url is required, has at most 2048 characters, and is checked by the rules of its environment, also on update", async () => {
+test("[4.7] url is required, has at most 2048 characters, and follows the rules of its environment, even on update", async () => {
   expect((await project.call("POST", "", {})).status).toBe(400);
   const long = (length: number) => "https://example.com/".padEnd(length, "x");
   expect((await project.call("POST", "", { url: long(2048) })).status).toBe(201);

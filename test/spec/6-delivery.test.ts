@@ -61,7 +61,7 @@ test("[6] no event is written for a change that was rolled back, and none is sen
   expect(receiver.received).toEqual([]);
 });
 
-test("[6] a filter lets only its types through; the other environment and other projects get nothing", async () => {
+test("[6] a filter lets only its types through; the other environment and other projects get no events", async () => {
   const filtered = await hooked({ events: ["message.created"] });
   const matching = await hooked({ events: ["live_stream.viewer_joined", "message.created"] });
   const production = await matching.register("https://production.example.com/", { environment: "PRODUCTION" });
@@ -126,7 +126,7 @@ test("[6] a retry with a 2xx response ends the delivery and clears the endpoint'
   expect(await webhook()).toMatchObject({ consecutiveFailures: 0 });
 });
 
-test("[6] any response but 2xx is a failure, also a redirect, which is not followed", async () => {
+test("[6] any response but 2xx is a failure, including a redirect, which is not followed", async () => {
   const elsewhere = startReceiver();
   for (const status of [300, 301, 302, 307, 308, 400, 401, 404, 500, 502]) {
     const { announce, delivery, receiver } = await hooked();

@@ -38,7 +38,7 @@ test("[6] a success resets the count of failures", async () => {
   expect(await webhook()).toMatchObject({ consecutiveFailures: 0 });
 });
 
-test("[6] a disabled endpoint gets nothing; enabling clears the count and continues pending deliveries, and recover sends the rest", async () => {
+test("[6] a disabled endpoint gets no events; enabling clears the count and continues pending deliveries, and recover sends the rest", async () => {
   const { announce, webhook, call, id, deliveries, receiver } = await hooked();
   const since = new Date(server.clock.now()).toISOString();
   receiver.reply = failing;

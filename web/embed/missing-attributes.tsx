@@ -2,7 +2,7 @@
 import { useRef } from "react";
 import { useStyle } from "../react/conference/use-style.ts";
 
-/** The text for an element of which some attributes are missing; null when none is. */
+/** The text for an element with missing attributes; null when it has all of them. */
 export function missingText(tag: string, values: Record<string, string | null | undefined>): string | null {
   const missing = Object.keys(values).filter((name) => !values[name]);
   if (missing.length === 0) return null;

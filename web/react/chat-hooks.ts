@@ -28,7 +28,7 @@ export function useChat(
   { tokenProvider }: UseChatOptions = {},
 ): ChatStatus {
   const [status, setStatus] = useState(IDLE);
-  // The latest one is used, so that a provider that is made anew for each rendering does not reconnect.
+  // The latest one is used, so that a provider that is created in each rendering does not cause a reconnection.
   const provider = useRef(tokenProvider);
   provider.current = tokenProvider;
   const hasProvider = tokenProvider !== undefined;

@@ -55,7 +55,10 @@ const CELLS = 500;
 
 export type SpeakingInterval = { identity: string; fromMs: number; toMs: number };
 
-/** The intervals in which each participant spoke; of several at once the loudest. The shortest interval is one cell wide. */
+/**
+ * The intervals in which each participant spoke; while several speak, only the loudest counts. The shortest interval is
+ * one cell wide.
+ */
 export function speakingIntervals(timeline: readonly Entry[], durationMs: number): SpeakingInterval[] {
   const cells: (string | undefined)[] = [];
   const cellMs = durationMs / CELLS;

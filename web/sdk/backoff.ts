@@ -2,7 +2,7 @@ import { onWake } from "./wake.ts";
 
 export type BackoffOptions = { firstMs: number; maxMs: number };
 
-/** Exponential backoff with jitter, so that clients that lost their connection together do not all return at once. */
+/** Exponential backoff with jitter, so that clients that lost their connection together do not all return together. */
 export class Backoff {
   #attempt = 0;
 

@@ -76,7 +76,10 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime, { users,
     return last.rotatedAt === null ? last : null;
   }
 
-  /** The last factor of a verified session may have been removed since; where a factor is required, one has to be set up again. */
+  /**
+   * The account's last factor may have been removed since the session was verified; where a factor is required, one
+   * has to be set up again.
+   */
   function missingFactor({ userId, verifiedAt }: SessionRow): MissingFactor {
     if (!factors.has(userId)) return factors.isRequired ? "setup" : null;
     return verifiedAt === null ? "verify" : null;

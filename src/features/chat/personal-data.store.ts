@@ -80,7 +80,7 @@ export function chatPersonalDataStore(db: Db) {
 
   /** Rows of a table that are found by conversation and user. */
   function inConversations<Row>(columns: string, table: string, isUsers: string) {
-    // CROSS JOIN keeps the order: without it SQLite may start with a table of which it has to read every row.
+    // CROSS JOIN keeps the order: without it SQLite may start with a table and have to read all its rows.
     const rows = read<Row & InConversation, [string, string, string, string, string]>(
       `SELECT ${columns}, c.public_id AS conversationPublicId FROM conversations c
        CROSS JOIN ${table} x ON x.conversation_id = c.id AND (${isUsers})

@@ -161,7 +161,7 @@ export class RunningEgress {
     closed
       .then(() => this.#link.open(serverName))
       .then(() => this.#process?.send({ type: "connect" }))
-      .catch((err) => this.#runtime.log.warn({ err, roomId: this.roomId }, "egress: room not connected"));
+      .catch((err) => this.#runtime.log.warn({ err, roomId: this.roomId }, "egress: connecting to the room failed"));
   }
 
   #receive(message: FromCompositor): void {

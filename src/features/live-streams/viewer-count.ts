@@ -5,7 +5,7 @@ import type { LiveStreamRow } from "./live-stream.table.ts";
 
 type ViewerCountDeps = { store: LiveStreamStore; liveRooms: Pick<LiveRooms, "connected"> };
 
-/** The interval of counts per stream: when a thousand viewers join at once, the stream is not counted a thousand times. */
+/** The interval of counts per stream: when many viewers join together, the stream is not counted a thousand times. */
 const COUNT_EVERY_MS = 250;
 const CONNECTION_CHANGES = ["started", "connected", "reconnecting", "reconnected", "mediaFailed", "left"] as const;
 

@@ -19,7 +19,7 @@ const DISCONNECT_CHECK_MS = 250;
 const DISCONNECT_CHECKS = 240;
 const RETRY_MS = 5_000;
 
-/** Erases users: a request is accepted in one transaction and carried out in the background, also after a crash. */
+/** Erases users: a request is accepted in one transaction and carried out in the background, even after a crash. */
 export function erasureService(runtime: Runtime, { store, features, exports, compactSearch }: ErasureDeps) {
   const { bus, config, db, ids, keyring, log, now, write } = runtime;
   const inMemory = db.$client.filename === ":memory:" || db.$client.filename === "";

@@ -1,6 +1,6 @@
 import type { ExportRow } from "./privacy.table.ts";
 
-/** Each export uses the disk as fast as it can, so more at once would slow down everything else. */
+/** Each export uses the disk as fast as it can, so more of them at the same time would slow down everything else. */
 const MAX_RUNNING = 2;
 
 type Waiting = { row: ExportRow; done: () => void };

@@ -5,7 +5,7 @@ const MAX_SLOTS = 192;
 const SLOTS_PER_ENDPOINT = 4;
 /** All endpoints that do not respond share these slots, so that they never delay responsive endpoints. */
 const UNPROVEN_SLOTS = 128;
-/** Beyond this number all endpoints have to respond again, because deleted endpoints stay in the set. */
+/** At this number the set is cleared, because it also contains deleted endpoints; the others soon respond again. */
 const MAX_PROVEN = 10_000;
 
 /**
@@ -49,7 +49,7 @@ export function createDeliverySlots() {
 const FAILURES_BEFORE_PAUSE = 3;
 const MIN_PAUSE_MS = 500;
 const MAX_PAUSE_MS = 8_000;
-/** Deliveries that an environment may send at once beyond its rate. */
+/** Deliveries that an environment may send in one burst beyond its rate. */
 const BURST = 2_000;
 /** With more environments than this, those within their rate are forgotten. */
 const MAX_ENVIRONMENTS = 1_000;

@@ -9,7 +9,7 @@ const MAX_FULL_ROSTER = 1_000;
 const CHANGES_EVERY_MS = 500;
 /** The changes in one push; the rest follow in the next. */
 const MAX_CHANGES = 200;
-/** About as many characters of participants are sent at once: their attributes may have 16 KB each. */
+/** The approximate characters of the participants in one message: their attributes may have 16 KB each. */
 export const ROSTER_CHARACTERS = 65_536;
 
 const isLarge = ({ sessions }: LiveRoom): boolean => sessions.size > LARGE_ROOM_ABOVE;

@@ -29,7 +29,7 @@ export type KeyPurpose =
   | "media-nodes"
   | "kept-keys";
 
-/** The purposes whose values are used for longer than STOA_SECRET_PREVIOUS is set, and cannot be made anew by the server. */
+/** The purposes whose values are used for longer than STOA_SECRET_PREVIOUS is set, and cannot be made again by the server. */
 const KEPT_PURPOSES = [
   "totp",
   "one-time",

@@ -1,10 +1,10 @@
 /*
- * A layer over SQLite's file access that puts a checksum into the last eight bytes of every page it writes, and refuses a page
- * whose checksum differs, as SQLite's own extension cksumvfs does, whose format this is. A page in the write-ahead log has the
- * checksum of its frame, which SQLite verifies only after a crash.
+ * A layer over SQLite's file access that puts a checksum into the last eight bytes of every page that it writes, and
+ * refuses a page whose checksum differs. The format is that of SQLite's own extension cksumvfs. A page in the
+ * write-ahead log has the checksum of its frame, which SQLite verifies only after a crash.
  *
- * It also writes the frames of a commit together. SQLite makes two system calls for each, which cost more than the copy of the
- * page itself.
+ * The layer also writes all frames of a commit together: SQLite makes two system calls for each frame, which cost more
+ * than copying the page.
  *
  * The declarations are those of sqlite3.h, whose layout never changes.
  */
@@ -248,8 +248,8 @@ static void addPending(State *state, const void *data, int bytes) {
 }
 
 /*
- * The header of a frame that follows the last one waits for its page, and both wait for the end of the commit, as no other
- * connection reads them earlier.
+ * A frame that directly follows the last one is held back: its header until the page is written, and both until the end
+ * of the commit, because no other connection reads them earlier.
  */
 static int writeLog(sqlite3_file *file, const void *data, int bytes, int64_t offset) {
   State *state = stateOf(file);
@@ -317,7 +317,7 @@ static int lockShared(sqlite3_file *file, int offset, int count, int flags) {
   state->hasLocks = 1;
   if (offset != SHM_WRITER || !(flags & SHM_EXCLUSIVE)) return OK;
   state->isWriter = (flags & SHM_LOCK) != 0;
-  /* The frames of a transaction that was rolled back: another connection may use their place in the log from now on. */
+  /* A rolled-back transaction drops its frames: another connection may use their place in the log from now on. */
   if (!state->isWriter && state->log != NULL) stateOf(state->log)->pendingBytes = 0;
   return OK;
 }

@@ -1,7 +1,7 @@
 /**
- * Checksums of the database's pages. SQLite has none: it would serve a text of which the disk has changed a letter. `checksums.c` is a
- * layer below SQLite that writes and verifies them; a build or system without it uses the database as if it had none. The layer also
- * writes the log in larger parts than SQLite does.
+ * Checksums of the database's pages. SQLite itself has none, and would serve a text in which the disk has changed a
+ * letter. `checksums.c` is a layer below SQLite that writes and verifies them; a build or system without that layer
+ * ignores them. The layer also writes the log in larger parts than SQLite does.
  */
 import { Database } from "bun:sqlite";
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, readSync, renameSync, writeSync } from "node:fs";

@@ -74,7 +74,7 @@ export type Leadership = {
   lost: Promise<string>;
   /** When the log stopped confirming the leadership of this server; null while it confirms it. */
   readonly unsureSince: number | null;
-  /** How much longer no other server can become leader in any case; negative when the lease is over. */
+  /** For how long no other server can possibly become leader; negative when the lease is over. */
   sureForMs(): number;
   /**
    * The other members that could take over while the log does not respond: those in its last response. Null before the

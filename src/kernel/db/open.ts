@@ -38,7 +38,7 @@ export class ReportingDatabase extends Database {
 
 /**
  * A connection with the pragmas that the whole product relies on. The file is not mapped: a read error would raise
- * SIGBUS. Bytes are a serialized database, of which a copy is kept in memory.
+ * SIGBUS. Bytes are a serialized database, which is copied into memory.
  */
 export function openDatabase(
   file: string | Uint8Array,

@@ -53,7 +53,7 @@ export function rewriteSmallDatabase(client: Database): void {
   if (pragma(client, "page_count") * pragma(client, "page_size") <= REWRITE_MAX_BYTES) rewriteDatabase(client);
 }
 
-/** Returns free pages to the disk, some at a time, until a tenth of the file is free. */
+/** Returns free pages to the disk in small steps, until a tenth of the file is free. */
 export async function shrinkDatabase(client: Database, write: Writer["write"], timers: Timers): Promise<void> {
   if (!canShrink(client)) return;
   for (let step = 0; step < STEPS_PER_RUN; step++) {

@@ -5,8 +5,8 @@ import { isOwnHost } from "./origins.ts";
 export type MetricsAccess = { token: string | undefined; publicUrl: string | undefined };
 
 /**
- * Without a configured token only programs on this machine may read metrics. A web page in a browser here is none of them,
- * even if its name resolves to this machine, and neither are clients of a reverse proxy here: every IP address in the
+ * Without a configured token only programs on this machine may read metrics. A web page in a browser here is refused,
+ * even if its name resolves to this machine, and so are clients of a reverse proxy here: every IP address in the
  * proxy's header must be local as well.
  */
 export function mayReadMetrics(request: Request, address: string, { token, publicUrl }: MetricsAccess): boolean {

@@ -46,7 +46,7 @@ export function checkUnknownFields(body: unknown, schema: object | undefined): s
   return headerOf(found.ignored);
 }
 
-/** The same for the names of a query, with the ones that its route knows. A misspelt filter would return everything. */
+/** Checks the parameters of a query in the same way: with a misspelt filter, a list would return everything. */
 export function checkUnknownParameters(given: URLSearchParams, properties: object): string | null {
   const fields = Object.fromEntries(given);
   const ignored: string[] = [];

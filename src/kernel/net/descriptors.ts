@@ -273,7 +273,7 @@ class DescriptorTable {
     return count;
   }
 
-  /** The entries are read again each time: a thread that was replaced has another loop and other sockets. */
+  /** The listeners are looked up each time: a thread that was replaced has another event loop and other sockets. */
   #changeListeners(events: number): PausedListener[] {
     const listeners = new Map<number, PausedListener>();
     const loops: number[] = [];

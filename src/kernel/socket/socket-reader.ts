@@ -39,7 +39,7 @@ export function createFrameQueue(loop: EventLoop = {}): FairQueue {
 }
 
 /**
- * The incoming frames of one socket, in order. The network delivers all received frames of a socket at once; without
+ * The incoming frames of one socket, in order. The network delivers all received frames of a socket together; without
  * the queue hundreds of frames would block the event loop for all other sockets.
  */
 export class SocketReader<F extends Frame> {

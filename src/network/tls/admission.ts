@@ -13,7 +13,7 @@ export const ADMISSION_LIMITS: AdmissionLimits = {
   patienceMs: 10_000,
   waitingPerAddress: 512,
   waiting: 4_096,
-  // An office behind one IP address may connect at once; a handshake costs a third of a millisecond.
+  // A whole office behind one IP address may connect at the same time; a handshake costs a third of a millisecond.
   handshakesPerSecond: 200,
   handshakeBurst: 1_000,
 };

@@ -17,7 +17,7 @@ import { type ClientTables, createClientTables, TlsMultiplexer } from "./tls-mul
 
 type Deps = { config: Config; log: Log; timers: Timers; now: Now };
 
-/** The plan is made before any port is opened, so that unusable certificate files stop the start. */
+/** The plan is made before any port is opened, so that unusable certificate files prevent the start. */
 export type TlsPlan = ListenAddresses & { source: CertificateSource; tables: ClientTables };
 
 export function planTls(deps: Deps): TlsPlan | null {

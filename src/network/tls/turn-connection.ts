@@ -16,7 +16,7 @@ const MAX_WAIT_MS = 1_000;
 /** The size of one TLS record. */
 const BATCH_BYTES = 16_000;
 
-/** Media arrives in bursts, and one write takes as long as several packets, so a burst is written at once. */
+/** Media arrives in bursts, and one write takes as long as several packets, so a burst is written in one call. */
 const COALESCE_MS = 2;
 
 /** Flushes all connections that have unwritten packets with one timer. */

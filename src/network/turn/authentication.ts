@@ -6,7 +6,7 @@ import type { ClientTransport } from "./transports.ts";
 
 export type TurnUser = { id: string; username: string; key: Buffer };
 
-/** Verifies long-term credentials (RFC 8489 §9.2), of which the server stores none. */
+/** Verifies long-term credentials (RFC 8489 §9.2), which the server does not store. */
 export class TurnAuthenticator {
   readonly #revoked = new RevokedIds();
 

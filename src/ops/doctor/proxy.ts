@@ -22,7 +22,7 @@ export const checkProxyHeaders: CheckGroup = async (context) => {
     if (!response.ok) throw new Error(`it answers ${response.status}`);
     return [byArrival(context, (await response.json()) as Arrival)];
   } catch (error) {
-    const remedy = "PUBLIC_URL must lead to this server, also from this machine.";
+    const remedy = "PUBLIC_URL must lead to this server from this machine, too.";
     return [warn(NAME, `${config.PUBLIC_URL} is not reachable: ${messageOf(error)}`, remedy)];
   }
 };

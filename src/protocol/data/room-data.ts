@@ -201,7 +201,7 @@ export class RoomData {
     if (user) this.#deliver(from || null, user.topic, user.payload ?? new Uint8Array());
   }
 
-  /** Sends reliably and in order, also across the session's connections. */
+  /** Sends reliably and in order, even across the session's connections. */
   #send(packet: DataPacket): Promise<void> {
     const buffer = this.#buffer;
     const sent = buffer.lastSend.then(() => this.#sendNext(packet, buffer));

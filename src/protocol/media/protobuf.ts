@@ -24,7 +24,7 @@ export function eachField<B extends Uint8Array>(data: B, read: ReadField<B>): bo
 
 /**
  * Returns false for bytes that are not a message, and when `read` returns false. Input that decoders interpret
- * differently is rejected: groups, and tags or lengths beyond 32 bits, of which some decoders ignore the upper bits.
+ * differently is rejected: groups, and tags or lengths beyond 32 bits, whose upper bits some decoders ignore.
  */
 export function eachFieldAt(data: Uint8Array, from: number, to: number, read: ReadFieldAt): boolean {
   let at = from;

@@ -80,7 +80,7 @@ export const RelayedTrack = Type.Object({
   source: TrackSource,
   name: Type.Union([Type.String({ maxLength: 1_024 }), Type.Null()]),
   encryption: Type.Optional(TrackEncryption),
-  /** The track whose video this is in another codec. Its `trackId` is of this link only. */
+  /** The track whose video this is in another codec. Its `trackId` is valid on this link only. */
   backupOf: Type.Optional(Id),
   muted: Type.Boolean(),
   codecs: Type.Array(RelayedCodec, { maxItems: MAX_CODECS }),

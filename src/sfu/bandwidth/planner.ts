@@ -22,7 +22,7 @@ type Plan = {
 };
 
 type PlanOptions = {
-  /** Packets have transport-wide numbers, so the subscriber reports on each. */
+  /** Packets have transport-wide sequence numbers, so the subscriber reports on each. */
   hasTransportSequence: boolean;
   /** Packets are sent that a probe can repeat. */
   canProbe: boolean;

@@ -76,7 +76,7 @@ export class RateMeter {
 /** Long enough that a keyframe does not dominate. */
 const WINDOW_MS = 1_500;
 const LONG_WINDOW_MS = 5_000;
-/** After a silence a layer is measured anew, and counts with its former rate until it has settled. */
+/** After a silence the measurement starts over, and the former rate counts until the new one has settled. */
 const SILENCE_MS = 2_000;
 const SETTLING_MS = 1_500;
 /** How long the rate of a new layer grows, while its publisher estimates its uplink. */

@@ -13,9 +13,9 @@ export class FanOutGroup {
   readonly table = new SlotTable();
   /** The sequence numbers that arrived, and those that are missing. */
   readonly numbers = new SequenceMap(0);
-  /** The number of the packet after which the newest slot was added. */
+  /** The sequence number of the packet after which the newest slot was added. */
   #joinedAt = Number.NEGATIVE_INFINITY;
-  /** Up to this number a subscriber may wait for a packet that the others already have. */
+  /** Up to this sequence number a subscriber may wait for a packet that the others already have. */
   #unsettledUpTo = Number.NEGATIVE_INFINITY;
   /** The RTP timestamp of the newest frame, and when its first packet came. */
   timestamp = 0;
@@ -30,7 +30,7 @@ export class FanOutGroup {
     return this.table.slots.length;
   }
 
-  /** The number of the newest packet, unwrapped. */
+  /** The sequence number of the newest packet, unwrapped. */
   get highest(): number {
     return this.numbers.highest;
   }

@@ -12,7 +12,7 @@ import { describeCopy } from "./subscriber-slot.ts";
 /** Writes the copies of a packet for all subscribers of the group. The batch sends itself when it is full. */
 export type GroupFanOut = (packet: SourcePacket, group: FanOutGroup, nowMs: number, batch: SendBatch) => void;
 
-/** What a packet may grow by: extensions that are added or widened, the RTX number, padding and the authentication tag. */
+/** What a packet may grow by: added or widened extensions, RTX's sequence number, padding and the authentication tag. */
 const MAX_GROWTH = 320 + 255 + SRTP_MAX_OVERHEAD;
 
 const RTX_BYTES = 2;

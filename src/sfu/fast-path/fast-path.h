@@ -55,8 +55,8 @@ typedef struct {
 
 #define MAX_PASSED_EXTENSIONS 8
 
-// What all copies for one subscriber have in common (subscriber-slot.ts). `numbers` is NULL without transport-wide numbers; otherwise
-// TypeScript keeps its memory alive as long as the slot exists.
+// What all copies for one subscriber have in common (subscriber-slot.ts). `numbers` is NULL without transport-wide
+// sequence numbers; otherwise TypeScript keeps its memory alive as long as the slot exists.
 typedef struct {
   uint32_t cipher, ssrc;
   transport_numbers *numbers;

@@ -1,6 +1,7 @@
 /**
- * A forwarder that joins the fan-out group of its layer whenever it would forward every packet as the other subscribers do. While it is
- * a member, the group keeps its numbers; before anything changes for this subscriber alone, it leaves.
+ * A forwarder that joins the fan-out group of its layer whenever it would forward every packet as the other subscribers
+ * do. While it is a member, the group keeps its sequence numbers; before anything changes for this subscriber alone, it
+ * leaves.
  */
 import type { FanOutTarget } from "../forwarding/fan-out-target.ts";
 import { Forwarder } from "../forwarding/forwarder.ts";

@@ -1,6 +1,6 @@
 /**
- * Answers NACKs also for packets that a subscriber got as a member of a fan-out group: their headers are derived again from its
- * slot.
+ * Answers NACKs even for packets that a subscriber got as a member of a fan-out group: their headers are derived again
+ * from its slot.
  */
 import type { FanOutTarget } from "../forwarding/fan-out-target.ts";
 import { NackResponder } from "../forwarding/nack-responder.ts";
@@ -17,8 +17,8 @@ import { describeCopy, type SubscriberSlot } from "./subscriber-slot.ts";
 const MAX_MEMBERSHIPS = 64;
 
 /**
- * The outgoing numbers `from` … `to` were sent from the slot. `to` is null while the subscriber is a member; afterwards `missing` lists
- * the numbers that were left free.
+ * The outgoing sequence numbers `from` … `to` were sent from the slot. `to` is null while the subscriber is a member;
+ * afterwards `missing` lists the sequence numbers that were left free.
  */
 interface Membership {
   slot: SubscriberSlot;

@@ -4,7 +4,7 @@ import type { PacketRing } from "../wire/rtp/packet-ring.ts";
 /** Consecutive packets of one stream and one RTP timestamp. The object is reused between calls. */
 export type PacketRun = {
   stream: number;
-  /** The numbers of its datagrams begin here. */
+  /** The index of its first datagram; the others follow it. */
   first: number;
   count: number;
   /** The sequence number of the first packet, unwrapped. */

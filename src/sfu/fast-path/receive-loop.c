@@ -216,7 +216,7 @@ static void pause_for(uint32_t micros) {
   nanosleep(&pause, NULL);
 }
 
-// A browser sends the packets of a frame at once, and they arrive within a fraction of a millisecond. Waiting for the rest costs
+// A browser sends a frame's packets together, and they arrive within a fraction of a millisecond. Waiting for the rest costs
 // less than waking up for each, and no viewer can show a frame before it is complete. If the packets turn out to be spread, the
 // loop does not wait for the next frames. Returns −1 if the socket cannot be read.
 static int await_frame(state *g) {

@@ -8,7 +8,7 @@
 
 #include "srtp.h"
 
-// A sender of many packets at once is reordered by more than RFC 3711's minimum of 64.
+// In a burst, packets may be reordered by more than RFC 3711's minimum of 64.
 #define RTP_WINDOW 1024u
 #define RTCP_WINDOW 128u
 #define MAX_RECEIVERS (1u << 20)

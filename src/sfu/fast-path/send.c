@@ -1,6 +1,6 @@
 // Sends many datagrams to many peers with one system call, on the socket that Bun receives with. Packets of one size to one peer
-// travel through the kernel as one (UDP GSO): a browser sends all packets of a frame at once, and so does the server. No argument is
-// trusted: every number is checked against the memory that it points into.
+// travel through the kernel as one (UDP GSO): a browser sends all packets of a frame together, and so does the server. No
+// argument is trusted: every number is checked against the memory that it points into.
 
 #define _GNU_SOURCE
 
@@ -18,7 +18,7 @@
 #define UDP_SEGMENT 103
 #endif
 #define SOL_UDP_LEVEL 17
-// The kernel takes 64 segments at once, and no more than fits one IP packet.
+// The kernel takes 64 segments in one call, and no more than fits one IP packet.
 #define MAX_SEGMENTS 60u
 #define MAX_GROUP_BYTES 60000u
 #define TABLE_SIZE 512u  // a power of two, more than twice MAX_BATCH

@@ -23,7 +23,7 @@ fast_stream *forwardable_stream(publisher *p, const uint8_t *packet, uint32_t le
   uint32_t ssrc = read32(packet + 8);
   uint32_t count = p->row_count < MAX_STREAMS ? p->row_count : MAX_STREAMS;
   uint32_t at = p->latest;
-  // Most packets are of the same stream as the one before.
+  // Most packets belong to the same stream as the one before.
   if (at >= count || !is_row_of(&p->rows[at], ssrc))
     for (at = 0; at < count && !is_row_of(&p->rows[at], ssrc);) at++;
   if (at == count) return NULL;

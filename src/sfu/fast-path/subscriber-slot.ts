@@ -1,6 +1,7 @@
 /**
- * What all copies of a layer's packets for one subscriber have in common, from one change of layer to the next: the offsets of its
- * numbers, its key, its extensions. Everything else about a copy follows from the packet. Native code has a row of words for each slot.
+ * What all copies of a layer's packets for one subscriber have in common, from one change of layer to the next: the
+ * offsets of its sequence numbers, its key, its extensions. Everything else about a copy follows from the packet.
+ * Native code has a row of words for each slot.
  */
 import { ptr } from "bun:ffi";
 import type { FanOutTarget, FanOutTransport } from "../forwarding/fan-out-target.ts";
@@ -78,7 +79,7 @@ const TEMPLATE_BYTES = 48;
 const MAX_PASSED = 8;
 const FIRST_CAPACITY = 4;
 
-/** The slots of a group, also as rows for native code: two cache lines each. */
+/** The slots of a group, and the same slots as rows for native code: two cache lines each. */
 export class SlotTable {
   readonly slots: SubscriberSlot[] = [];
   readonly addresses: string[] = [];

@@ -26,13 +26,13 @@ export interface FanOutTarget {
   /** The first `prefixLength` bytes of the payload are replaced by these: the VP8 descriptor. */
   prefix: Uint8Array;
   prefixLength: number;
-  /** The number that a retransmission over RTX carries before the payload (RFC 4588), or −1. */
+  /** The sequence number that a retransmission over RTX carries before the payload (RFC 4588), or −1. */
   originalSequenceNumber: number;
   /** 0 … 255 bytes of padding behind the payload, for probing. */
   paddingLength: number;
   /** The transport-wide sequence number, if the extensions have one. */
   transportSequence: number;
-  /** The wall clock for abs-send-time. A retransmission without RTX repeats number and time: see `SrtpSender`. */
+  /** The wall clock for abs-send-time. Without RTX, a retransmission repeats sequence number and time: see `SrtpSender`. */
   sentAtMs: number;
 }
 

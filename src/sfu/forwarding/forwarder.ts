@@ -26,12 +26,12 @@ export function firstSequence(random: () => number): number {
 export interface CopyConstants {
   readonly ssrc: number;
   readonly payloadType: number;
-  /** The outgoing number is the published number, unwrapped, minus this. */
+  /** The outgoing sequence number is the published one, unwrapped, minus this. */
   readonly sequenceOffset: number;
   readonly timestampOffset: number;
   /** Null leaves the payload as it is. */
   readonly vp8Offsets: Readonly<Vp8Ids> | null;
-  /** Packets up to this number are missing and may still arrive. */
+  /** Packets up to this sequence number are missing and may still arrive. */
   readonly unsettledUpTo: number;
 }
 
@@ -76,7 +76,7 @@ export class Forwarder {
   #targetTemporal = ALL_TEMPORAL;
   #frameTimestamp = -1;
   #pictureTimestamp = -1;
-  /** The layer that was forwarded last, whose clock and numbers the maps follow. */
+  /** The layer that was forwarded last, whose clock and sequence numbers the maps follow. */
   #previous = PAUSED;
   #otherSource = false;
   #clockRate: number;
@@ -166,7 +166,7 @@ export class Forwarder {
     this.#references.clear();
   }
 
-  /** The layer continues as another stream, whose numbers and clock begin anew with the next keyframe. */
+  /** The layer continues as another stream, with new sequence numbers and a new clock from its next keyframe on. */
   layerRestarted(layer: number): void {
     this.#references.delete(layer);
     if (layer === this.#previous) this.#previous = PAUSED;
@@ -246,7 +246,7 @@ export class Forwarder {
     return true;
   }
 
-  /** Whether the packet is of a temporal layer that is left out. */
+  /** Whether the packet belongs to a temporal layer that is left out. */
   #omits({ view, extended, keyframe, vp8 }: SourcePacket, { layer, top, entersUpTo }: TemporalPosition): boolean {
     if (this.#sequence.isLate(extended)) return layer > this.#temporal;
     if (view.timestamp === this.#frameTimestamp) return layer > this.#temporal;
@@ -261,7 +261,7 @@ export class Forwarder {
     return omits;
   }
 
-  /** Whether the packet is of a forwarded spatial layer. */
+  /** Whether the packet belongs to a forwarded spatial layer. */
   #includes({ view, extended, keyframe }: SourcePacket, { spatial }: SvcPosition): boolean {
     if (!this.#sequence.isLate(extended)) {
       const isNext = keyframe || (this.#targetSpatial < this.#spatial && view.timestamp !== this.#pictureTimestamp);

@@ -78,7 +78,10 @@ export class MediaTime {
     return true;
   }
 
-  /** Takes a sender report on the server's clock. Returns by how much all frames so far move: 0 except for the first report. */
+  /**
+   * Takes a sender report in the server's time. Returns by how many milliseconds all earlier frames move: 0 except for
+   * the first report.
+   */
   report({ ntpMs, rtpTimestamp }: ClockReference): number {
     if (this.#last === null) {
       this.#expected = { ntpMs, rtpTimestamp };

@@ -20,10 +20,16 @@ const GROWS_AFTER_MS = 5_000;
 const MAX_GROWS_AFTER_MS = 120_000;
 /** The limit is removed when it reaches this multiple of the wanted bitrate. */
 const AMPLE = 4;
-/** The shortest travel time of the last two periods is taken for that of the empty link, so a changed route is noticed after two. */
+/**
+ * The shortest travel time of the last two periods counts as that of the empty link, so a changed route is noticed
+ * after two periods.
+ */
 const PERIOD_MS = 60_000;
 
-/** How long packets of one direction wait in queues. Send and arrival times are of two clocks, whose difference cancels out. */
+/**
+ * How long packets of one direction wait in queues. Send and arrival times come from two clocks, whose difference
+ * cancels out.
+ */
 export class LinkQueue {
   #shortestMs = Number.POSITIVE_INFINITY;
   #shortestBeforeMs = Number.POSITIVE_INFINITY;
@@ -70,7 +76,7 @@ export class LinkBudget {
   /** `wanted` is the bitrate that would be sent without a limit. */
   onReport({ bitsPerSecond, lossRatio, queueMs }: Arrival, wanted: number, nowMs: number): void {
     const isLate = queueMs !== null && queueMs > QUEUE_MS;
-    // A single late second can come from an overloaded machine.
+    // One late report may come from an overloaded machine; two in a row mean a queue.
     const isQueued = isLate && this.#wasQueued;
     this.#wasQueued = isLate;
     const isDraining = isLate && queueMs < this.#queueBeforeMs * DRAINING;

@@ -32,7 +32,7 @@ type Stream = {
   subscription: RelaySubscription | null;
 };
 
-/** Gets one layer of a track unchanged, however quiet it is: the viewers' own worker chooses the loudest voices. */
+/** Forwards one layer of a track unchanged, even of a quiet voice: the viewers' own worker chooses the loudest. */
 class RelaySubscription extends Subscription {
   readonly #layer: PublishedLayer;
   readonly #now: () => number;
@@ -89,7 +89,7 @@ export class OutgoingRelays implements RoomLink {
   /** The relayed streams, by their SSRCs on the link. */
   readonly #streams = new Map<number, Stream>();
   readonly #reports: ReportSender;
-  /** A link is measured as a whole, because its packets have no transport-wide numbers. */
+  /** A link is measured as a whole, because its packets have no transport-wide sequence numbers. */
   readonly #sent = new SentPackets();
   #rttMs = DEFAULT_RTT_MS;
   #limit = Number.POSITIVE_INFINITY;
@@ -266,7 +266,7 @@ export class OutgoingRelays implements RoomLink {
             const stream = this.#streams.get(report.ssrc);
             const tripMs = stream?.section.sentReports.roundTripMs(report, nowMs) ?? this.#rttMs;
             if (this.kind === "worker") this.#rttMs = tripMs;
-            // The viewers' worker reports its viewers' loss here too.
+            // The report of the viewers' worker includes the loss of its viewers.
             if (stream?.publication.kind === "audio") stream.publication.downlinkLost(report.fractionLost, nowMs);
           }
           break;

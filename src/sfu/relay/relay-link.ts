@@ -18,7 +18,10 @@ import { type LinkKind, MAX_LINK_STREAMS, type OpenLink } from "./relayed-track.
 
 const NAME = "WANT";
 const SUBTYPE = { wanted: 1, unwanted: 0, ping: 2, pong: 3, arrived: 4 } as const;
-/** For packets with pairs of a stream of a track and the backup codec of it that is wanted, of which older nodes know nothing. */
+/**
+ * The name of packets that ask for backup codecs: each entry is the first stream of a track and the codec that is
+ * wanted. Older nodes ignore these packets.
+ */
 const BACKUPS_NAME = "BKUP";
 const WANTS_EVERY_MS = 1_000;
 /** The interval of checks until the other side has responded. */
@@ -35,7 +38,7 @@ const DOWN_AFTER_MS = 3_000;
 const MAX_WORDS = 250;
 
 type LinkOutput = {
-  /** Called when the condition changes, and when the other side has responded for the first time. */
+  /** Called when the link's condition changes, and when the other side has responded for the first time. */
   changed(condition: LinkCondition): void;
   offered(track: RelayedTrack): void;
   muted(ref: RelayedTrackRef & { muted: boolean }): void;

@@ -389,7 +389,7 @@ const KEYFRAMES_AT_ONCE = 16;
 /** Limits how often one participant may request keyframes, which cost the publisher and all subscribers. */
 export class KeyframeBudgets {
   readonly #now: () => number;
-  /** Only for tracks of which keyframes were requested, until they end. */
+  /** Only for tracks whose keyframes were requested, until they end. */
   readonly #byTrack = new Map<string, TokenBucket>();
 
   constructor(now: () => number) {

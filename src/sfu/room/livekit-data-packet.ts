@@ -1,7 +1,7 @@
 /**
- * Data messages of LiveKit clients: one protobuf `DataPacket` each. The server reads them field by field and writes them
- * anew, so that nothing reaches others that it did not understand, and no field about the sender but its own. Only
- * agents, whose tokens a backend signs, send text for other participants.
+ * Data messages of LiveKit clients: one protobuf `DataPacket` each. The server reads them field by field and encodes
+ * them again, so that nothing reaches others that it did not understand, and no field about the sender but its own.
+ * Only agents, whose tokens a backend signs, send text for other participants.
  */
 import { foreignName } from "../../protocol/ids.ts";
 import { participantSid, sessionIdOf } from "../../protocol/media/livekit-sids.ts";
@@ -66,7 +66,7 @@ const MAX_FIELDS = MAX_DESTINATIONS + 32;
 export type DataPacket = {
   /** Identities; with both lists empty the packet is for all participants. */
   destinations: string[];
-  /** The participant ids that older clients name instead. */
+  /** Participant ids, which older clients send instead of identities. */
   destinationIds: string[];
   /** 0 if the client does not number its messages. */
   sequence: number;

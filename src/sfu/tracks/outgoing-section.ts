@@ -1,6 +1,6 @@
 /**
- * A media section on which the server sends. Its SSRC, numbers and history live as long as the connection, whatever tracks use it
- * one after another: a browser treats a restart of the numbers as a fault.
+ * A media section on which the server sends. Its SSRC, sequence numbers and history live as long as the connection,
+ * whatever tracks use it one after another: a browser treats a restart of the sequence numbers as a fault.
  */
 import { randomBytes } from "node:crypto";
 import { MediaError } from "../../protocol/media-node.ts";

@@ -335,7 +335,10 @@ export class Publication {
     for (const subscription of [...this.subscriptions]) subscription.backupChanged?.();
   }
 
-  /** A layer continues as another stream. Its subscribers continue with the next keyframe, without a jump in numbers and time. */
+  /**
+   * A layer continues as another stream. Its subscribers continue with the next keyframe, without a jump in sequence
+   * numbers and timestamps.
+   */
   restarted(layer: PublishedLayer): void {
     for (const subscription of this.subscriptions) subscription.restarted(layer.index);
     if (this.kind === "video" && this.subscriptions.length > 0) layer.requestKeyframe();

@@ -198,7 +198,7 @@ export class TrackRecorder implements Subscriber {
     return stream;
   }
 
-  /** The same layer under another SSRC has new numbers and a new clock. */
+  /** A layer that continues under another SSRC has new sequence numbers and a new RTP clock. */
   #restarted(stream: Stream, layer: PublishedLayer): Stream | null {
     const fresh = this.#read(layer);
     if (stream === this.#current) {

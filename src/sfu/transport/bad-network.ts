@@ -14,7 +14,7 @@ const PROFILES: Record<NetworkProfile, ImpairmentOptions> = {
 type Parcel = { data: Buffer; deliver: (data: Buffer) => void };
 
 export class BadNetwork {
-  /** All packets are dropped, also connectivity checks. */
+  /** All packets are dropped, including connectivity checks. */
   readonly isDown: boolean;
   readonly #up: Impairment<Parcel>;
   readonly #down: Impairment<Parcel>;

@@ -42,7 +42,7 @@ export type ConnectionHost = {
 export type ConnectionEvents = MediaEvents & {
   onIceState(state: IceState): void;
   onDtlsState(state: "new" | "connecting" | "connected" | "failed" | "closed"): void;
-  /** Called when media can flow, also again after `onLost`. */
+  /** Called when media can flow, and again after each `onLost`. */
   onReady(path: Path, again: boolean): void;
   onLost(reason: MediaFailure, stage: "disconnected" | "failed"): void;
   onChannel(channel: DataChannel): void;

@@ -1,7 +1,8 @@
 /**
- * How long packets may be handled before the event loop runs anything else. Bun empties the socket first: if packets arrive faster
- * than they can be handled, calls and timers would never run, so media is dropped until they have. Only work counts: a process that
- * the machine did not run for a while finds a backlog that it soon catches up with, and dropping it would only harm calls.
+ * How long packets may be handled before the event loop runs anything else. Bun empties the socket first: if packets
+ * arrive faster than they can be handled, calls and timers would never run, so media is dropped until they have. Only
+ * time spent working counts: a process that was not scheduled for a while has a backlog that it soon works off, and
+ * dropping it would only harm calls.
  */
 const MAX_SPENT_MS = 200;
 /** Handling a packet never takes this long. In a longer step the machine ran other processes, whose time does not count. */

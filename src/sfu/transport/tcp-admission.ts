@@ -4,7 +4,10 @@ import { parseIp } from "../wire/stun/stun.ts";
 export const MAX_CONNECTIONS = 2_000;
 /** Enough for a large office behind one address without UDP. */
 const MAX_PER_ADDRESS = 500;
-/** Only one round trip lies between opening a connection and its first check, so few connections are unproven at once. */
+/**
+ * A connection is unproven for one round trip, until its first check arrives, so an address has few unproven ones at
+ * the same time.
+ */
 export const MAX_UNPROVEN_PER_ADDRESS = 32;
 
 type Admissible = {
@@ -19,7 +22,7 @@ type Holder<Connection> = { connections: number; readonly unproven: Set<Connecti
 
 /**
  * Connections without a valid check are closed in favour of new ones, the oldest first; authenticated connections stay. Thousands
- * may arrive at once, on the thread that forwards media, so admitting one must not require a search through all of them.
+ * may arrive together, on the thread that forwards media, so admitting one must not require a search through all.
  */
 export class TcpAdmission<Connection extends Admissible> {
   /** Oldest first, each with the name of its holder. */

@@ -1,4 +1,4 @@
-/** Allows `perSecond` on average and `burst` at once. */
+/** Allows `perSecond` on average, in bursts of at most `burst`. */
 export class TokenBucket {
   readonly #perSecond: number;
   readonly #burst: number;

@@ -89,7 +89,7 @@ export class SctpInbound {
     }
   }
 
-  /** The peer resets the streams, whose numbers begin anew. */
+  /** The peer resets the streams, whose sequence numbers start over. */
   reset(streamIds: Iterable<number>): void {
     for (const streamId of streamIds) {
       for (const message of this.#streams.get(streamId)?.early.values() ?? []) this.#release(message);

@@ -85,7 +85,7 @@ export class SctpReceiver {
     const { localVerificationTag, isServer, associationState } = this.#association;
     const tag = packet.readUInt32BE(4);
     if (!chunks.some(({ type }) => type === CHUNK.init)) return tag === localVerificationTag;
-    // A DTLS connection has one association; an INIT that arrives late must not start it anew.
+    // A DTLS connection has one association; an INIT that arrives late must not restart it.
     return isServer && chunks.length === 1 && tag === 0 && associationState === STATE.closed;
   }
 

@@ -238,7 +238,7 @@ describe("[5] a provider", () => {
     expect(ada?.isOperator).toBe(false);
   }, 180_000);
 
-  test("with an unverified address does not sign into the account of that address", async () => {
+  test("does not sign into the account of an address that it has not verified", async () => {
     acme.seat("liar");
     await arrive("/");
     await button("Continue with Acme").click();
@@ -248,13 +248,13 @@ describe("[5] a provider", () => {
     await heading("Sign in").waitFor();
   }, 180_000);
 
-  test("that refuses is quoted as plain text", async () => {
+  test("is quoted as plain text when it refuses", async () => {
     await arrive(`/oauth/acme/callback?error=access_denied&error_description=${encodeURIComponent(HOSTILE)}`);
     await page.getByRole("alert").getByText(HOSTILE).waitFor();
     expect(new URL(page.url()).search).toBe("");
   }, 180_000);
 
-  test("whose callback was not requested signs nobody in", async () => {
+  test("signs nobody in by a callback that was not requested", async () => {
     await arrive("/oauth/acme/callback?code=stolen&state=somebodys");
     await page.getByRole("alert").getByText("The sign-in with this provider failed").waitFor();
     await page.getByRole("link", { name: "Go to sign in" }).click();

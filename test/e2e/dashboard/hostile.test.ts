@@ -68,7 +68,7 @@ describe("[8] texts of users are shown as text", () => {
     60_000,
   );
 
-  test("in dialogs, confirmations and toasts", async () => {
+  test("dialogs, confirmations and toasts show texts of users as text", async () => {
     await owner.open(`live-streams/${planted.streamId}`);
     await page.getByRole("button", { name: "Edit" }).click();
     await page.locator("summary").click();

@@ -43,7 +43,7 @@ const DISK_TROUBLE = /database or disk is full|disk I\/O error|device reports er
 /** Connections to the receiver that wait for the next event. */
 export const KEPT_DESCRIPTORS = 12;
 
-/** All clients use the server at once while one fault follows the other; then what they were told is checked. */
+/** All clients use the server in parallel while one fault follows the other; then what they were told is checked. */
 export async function runFaults({ binary, seconds, seed, progress, ...lengths }: FaultRun): Promise<FaultReport> {
   const random = seededRandom(seed);
   const subject = await Subject.create(binary, 96 + seconds);

@@ -65,7 +65,7 @@ const signIn = async () =>
 
 const ready = async () => (await fetch(`${server.url}/readyz`)).status;
 
-test("[9] attachments stop at the reserve; sends, deletions and new credentials go on; a disk that is full is not ready", async () => {
+test("[9] attachments stop at the reserve; sends, deletions and new credentials continue; a disk that is full is not ready", async () => {
   const { body: room } = await server.call("POST", "/v1/chat/conversations", { name: "full" });
   const first = await attach(String(room.id), 10 * MIB);
   expect(first.status).toBe(201);
@@ -95,7 +95,7 @@ test("[9] attachments stop at the reserve; sends, deletions and new credentials 
     "UNAVAILABLE",
   ]);
 
-  // Everything else goes on.
+  // Everything else continues.
   const sent = await server.call("POST", `/v1/chat/conversations/${room.id}/messages`, { text: "still here" });
   expect(sent.status).toBe(201);
   expect((await server.call("POST", "/v1/chat/tokens", { userId: "ann" })).status).toBe(201);

@@ -170,7 +170,7 @@ export class Hostile {
   }
 }
 
-/** While the server is down, its port says so; that is no error here. */
+/** While the server is down, its port refuses packets; that is no error here. */
 function trySend(udp: Bun.udp.Socket<"buffer">, packet: Buffer, port: number): void {
   try {
     udp.send(packet, port, "127.0.0.1");

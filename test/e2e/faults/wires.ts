@@ -96,7 +96,7 @@ export class ConnectionWire {
     this.#server = server;
   }
 
-  /** `target` is asked for each connection: the server moves when it starts anew. */
+  /** `target` is asked for each connection: the server moves when it restarts. */
   static async open(target: () => string): Promise<ConnectionWire> {
     const server = createServer((near) => wire.#join(near, Number(new URL(target()).port)));
     const wire = new ConnectionWire(server);

@@ -68,7 +68,7 @@ describe("[4] browsers in a call, through the binary", () => {
   test("ten joins reach the first decoded frame in time", () => timesJoins(scene(), call), 120_000);
 
   test(
-    "20 rounds with camera, microphone and screen at once leave nothing behind",
+    "20 rounds with camera, microphone and screen together leave nothing behind",
     () => comesAndGoes(scene(), call),
     120_000,
   );

@@ -84,7 +84,7 @@ test.concurrent("[6] a tab that was asleep while its connections died is back in
   expect(pages.flatMap(({ errors }) => errors)).toEqual([]);
 }, 180_000);
 
-test.concurrent("[6] a page that goes offline says so, and comes back as soon as it is online", async () => {
+test.concurrent("[6] a page that goes offline reports it, and comes back as soon as it is online", async () => {
   const { id: roomId } = await stage.stoa.rooms.create({ name: "offline" });
   const page = await stage.page();
   const network = await stage.openNetwork();

@@ -7,7 +7,7 @@ import { openVerdictStage, type VerdictStage } from "./stage.ts";
 const PLACES = 4;
 const TERMS = { calls: 1, patienceMs: 140_000, healthyMs: 0 };
 
-/** For the tests of one file: plays one call for each cause, all at once, and returns by cause the calls whose verdict is wrong. */
+/** For one test file: plays a call for each cause, all in parallel, and returns by cause those with a wrong verdict. */
 export function verdictCalls(): (...causes: VerdictCause[]) => Promise<Record<string, unknown>> {
   let stage: VerdictStage;
   beforeAll(async () => {
@@ -21,7 +21,7 @@ export function verdictCalls(): (...causes: VerdictCause[]) => Promise<Record<st
         const [place, fault] = [stage.places[n], FAULTS.find((one) => one.cause === cause)];
         if (!place || !fault) throw new Error(`there is no place or fault for ${cause}`);
         const played = await play(stage, place, fault, TERMS);
-        // Whether no other cause is named, and none to unaffected participants, needs a quiet machine: `bin/bench verdicts`.
+        // Only a quiet machine can show that nothing else is reported: `bin/bench verdicts`.
         const isRight = played.every(({ told, verdicts }) => told.includes(cause) && verdicts.length > 0);
         return isRight ? [] : [[cause, played]];
       }),

@@ -36,7 +36,7 @@ function signedInWith(overrides: Partial<Config> = {}) {
 const refusal = { status: 401, code: "SVC_OAUTH_ERROR" };
 const outcome = ({ status, body }: { status: number; body: Record<string, unknown> }) => ({ status, code: body.code });
 
-test("[5] the configured providers are named", async () => {
+test("[5] the configured providers are listed", async () => {
   const { server } = signedInWith();
   expect((await server.call("GET", "/v1/auth/oauth/providers")).text).toBe('["acme"]');
   const unknown = await server.call("POST", "/v1/auth/oauth/nobody/start");

@@ -45,7 +45,7 @@ test.each([
   [8, 2],
   [2, 1],
   [1, 1],
-])("[5] on %d cores at most %d hashes run at once, and all of them finish", async (cores, expected) => {
+])("[5] on %d cores at most %d hashes run in parallel, and all of them finish", async (cores, expected) => {
   let running = 0;
   let most = 0;
   const hash = spyOn(Bun.password, "hash").mockImplementation((async () => {

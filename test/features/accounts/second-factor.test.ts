@@ -308,7 +308,7 @@ describe("a passkey", () => {
     expect((await login(email)).secondFactor).toBeNull();
   });
 
-  test("of another site, another account, another purpose or without user verification is refused", async () => {
+  test("is refused for another site, account or purpose, and without user verification", async () => {
     const mine = await withPasskey();
     const other = await withPasskey();
     const half = await login(mine.email);

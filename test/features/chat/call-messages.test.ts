@@ -92,7 +92,7 @@ describe("a call in the conversation of its room", () => {
     await fresh.close();
   });
 
-  test("that no other member joined is a missed call", async () => {
+  test("is a missed call when no other member joined", async () => {
     const { roomId, id } = await attached("ada", "bob");
     const ada = await server.joined(roomId, "ada");
     server.clock.advance(20_000);
@@ -122,7 +122,7 @@ describe("a call in the conversation of its room", () => {
     expect((await chat.ask(chat.key, "GET", `/v1/calls?roomId=${archived.roomId}`)).body).toHaveLength(1);
   });
 
-  test("of a live stream posts no message", async () => {
+  test("posts no message when it belongs to a live stream", async () => {
     const body = { title: "stage", hostIdentity: "ada" };
     const { body: stream } = await chat.ask(chat.key, "POST", "/v1/live-streams", body);
     await chat.ask(chat.key, "POST", `/v1/live-streams/${stream.id}/start`, {});

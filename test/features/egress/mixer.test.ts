@@ -43,7 +43,7 @@ test("sender reports synchronise the tracks of a participant, whatever the delay
   expect(Math.abs(soundMs - imageMs)).toBeLessThan(1);
 });
 
-test("before the first report the frames of a track keep their distances, also when the timestamp wraps", () => {
+test("before the first report the frames of a track keep their distances, even when the timestamp wraps", () => {
   const clock = new TrackClock(90_000, new LeastDelay());
   const begin = clock.at(0xffffff00, 1_000);
   expect(clock.at((0xffffff00 + 9_000) >>> 0, 1_160) - begin).toBeCloseTo(100, 0);

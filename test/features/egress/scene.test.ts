@@ -19,7 +19,7 @@ const screen = (identity: string): SceneTrack =>
 
 const shown = (...parameters: Parameters<typeof tilesOf>) => tilesOf(...parameters).map(({ trackId }) => trackId);
 
-test("a grid has a tile for every participant, also for one without video", () => {
+test("a grid has a tile for every participant, even one without video", () => {
   const tracks = [camera("ann"), microphone("ann"), microphone("ben")];
   const tiles = tilesOf(tracks, [], "grid", STAGE, null);
   expect(tiles.map(({ identity, trackId }) => [identity, trackId])).toEqual([

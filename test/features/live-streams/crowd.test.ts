@@ -28,7 +28,7 @@ function join(endpoint: string, token: string): Promise<WebSocket> {
   });
 }
 
-test(`[4.5] ${VIEWERS} viewers are admitted and join at once, are counted, and all receive the end`, async () => {
+test(`[4.5] ${VIEWERS} viewers are admitted and join together, are counted, and all receive the end`, async () => {
   const { body: stream } = await call("POST", "/v1/live-streams", key, { title: "t", hostIdentity: "host" });
   await call("POST", `/v1/live-streams/${stream.id}/start`);
   const sockets: WebSocket[] = [];

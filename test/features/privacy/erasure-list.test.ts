@@ -16,7 +16,7 @@ function listed(userId: string, key = keyring.fingerprint): ListedErasure {
   return { id: userId, at: 0, projectId, environment: "DEVELOPMENT", digest: digestsOf(keyring, user)[0] ?? "", key };
 }
 
-test("[19] users of a backup are found by digest, also in a backup that lacks a table of today", async () => {
+test("[19] users of a backup are found by digest, even in a backup that lacks a table of today", async () => {
   const { key } = server;
   const created = await server.call("POST", "/v1/chat/conversations", {
     key,

@@ -233,7 +233,7 @@ describe("[18] with a bucket, recordings", () => {
     expect([s3.objects.has(film), s3.objects.has(key)]).toEqual([false, true]);
   }, 60_000);
 
-  test("an erasure removes the tracks of the user, also those of a running recording", async () => {
+  test("an erasure removes the tracks of the user, including those of a running recording", async () => {
     const done = await recorded(700, "eve");
     await stop(done.id);
     const kept = await recorded(700, "bob");

@@ -47,7 +47,7 @@ test("[18] the files of a room that is closed while it is recorded have their wh
   await expectWhole(id);
 }, 30_000);
 
-test("[18] the same holds for a live stream that ends", async () => {
+test("[18] the files of a live stream that ends have their whole length in the record", async () => {
   const { id: streamId, roomId } = await stoa.liveStreams.create({ title: "show", hostIdentity: "ada", record: true });
   const { rtc } = await stoa.liveStreams.addHost(streamId, { identity: "ada" });
   await stoa.liveStreams.start(streamId);
@@ -56,7 +56,7 @@ test("[18] the same holds for a live stream that ends", async () => {
   await expectWhole(id);
 }, 30_000);
 
-test("[18] the same holds for an automatic recording whose last participant leaves", async () => {
+test("[18] the files of an automatic recording whose last participant leaves have their whole length in the record", async () => {
   const { id: roomId } = await stoa.rooms.create({ name: "automatic", record: true });
   const { rtc } = await stoa.mintJoin({ room: roomId, user: "ada" });
   const { id, ada } = await record(roomId, rtc);

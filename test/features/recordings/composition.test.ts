@@ -270,7 +270,7 @@ describe("[18] a composition", () => {
     expect((await discard()).status).toBe(204);
   }, 60_000);
 
-  test("that failed in an earlier version of the server is shown without a reason", async () => {
+  test("is shown without a reason when it failed in an earlier version of the server", async () => {
     const { id, read } = await recorded([]);
     const state = { status: "FAILED", progress: 0, fileId: null };
     await server.runtime.write(() => {

@@ -9,7 +9,7 @@ import type { MediaEvent } from "../../../src/protocol/media-node.ts";
 import { until } from "../../harness/rtc.ts";
 import { testServer } from "../../harness/server.ts";
 
-// Programs that encode, under a host who publishes anew again and again: each as slow to end as one that is far behind.
+// Programs that encode, under a host who publishes again and again: each as slow to end as one that is far behind.
 
 const MOST = 6;
 const work = mkdtempSync(join(tmpdir(), "stoa-encoders-"));

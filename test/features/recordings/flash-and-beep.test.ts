@@ -65,7 +65,7 @@ test("[18] flashes and beeps of a browser, whose sender reports have the time of
   expectMoments(beeps(at(sound), sound?.offsetMs ?? 0), MOMENTS);
 });
 
-test("[18] audio with capture times keeps its place, also when a recording begins in the middle of it", async () => {
+test("[18] audio with capture times keeps its place, even when a recording begins in the middle of it", async () => {
   for (const known of [false, true]) {
     const microphone = recordedTrack(directory, "audio");
     // A report from before the first recorded packet.
@@ -95,7 +95,7 @@ test("[18] a lost packet, or a sender report with a later time, does not shift t
   expectMoments(beeps(at(sound), sound?.offsetMs ?? 0), MOMENTS);
 });
 
-test("[18] a composition keeps flashes and beeps together, also where the audio begins before the recording", () => {
+test("[18] a composition keeps flashes and beeps together, even where the audio begins before the recording", () => {
   const output = join(directory, "film.mp4");
   const ada = { identity: "ada", durationMs: 4_000 };
   const camera = { ...ada, kind: "video", codec: "vp8", source: "camera", offsetMs: -40 } as const;

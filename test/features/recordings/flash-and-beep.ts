@@ -17,7 +17,7 @@ declare global {
 /** Runs in the page: begins to flash and to beep, before anyone receives it. */
 export async function prepareShow({ width, height }: Size): Promise<void> {
   const LASTS = 0.2;
-  /** Firefox starts none on a machine without a loudspeaker, and does not say so. */
+  /** On a machine without a loudspeaker, Firefox never starts the audio context, and reports no error. */
   const STARTS_WITHIN_MS = 5_000;
   const context = new AudioContext();
   await Promise.race([context.resume(), new Promise((resolve) => setTimeout(resolve, STARTS_WITHIN_MS))]);

@@ -101,7 +101,7 @@ async function fetched(url: string): Promise<{ text: string; bytes: Uint8Array }
 }
 
 describe("[18] a live stream as HLS", () => {
-  test("it has parts at once, segments that any decoder plays, and an end", async () => {
+  test("has parts at once, segments that any decoder plays, and an end", async () => {
     const { index, streamId, recordingId, send, behindTheScenes } = await onAir();
     expect(behindTheScenes).toBeUndefined();
     send("video", VIDEO.pieces);
@@ -184,7 +184,7 @@ describe("[18] a live stream as HLS", () => {
     expect((await get(`${base}/video.m3u8`)).status).toBe(200);
   });
 
-  test("it carries AV1 unchanged, with a minute of rewind", async () => {
+  test("carries AV1 unchanged, with a minute of rewind", async () => {
     const encoder = [
       "-c:v",
       "libaom-av1",
@@ -225,7 +225,7 @@ describe("[18] a live stream as HLS", () => {
     await served.stop(true);
   }, 60_000);
 
-  test("it continues with another track of the same host, and has no tracks of others", async () => {
+  test("continues with another track of the same host, and has no tracks of others", async () => {
     const { index, streamId, roomId, recordingId, send } = await onAir();
     send("audio", AUDIO.pieces.slice(0, 5));
     send("video", VIDEO.pieces.slice(0, 9));
@@ -243,7 +243,7 @@ describe("[18] a live stream as HLS", () => {
     expect(bytes.length).toBeGreaterThan(0);
   });
 
-  test("it is refused with the reason: not started, not recorded, unsupported codec, no media, no token", async () => {
+  test("is refused with the reason: not started, not recorded, unsupported codec, no media, no token", async () => {
     const made = await call("POST", "/v1/live-streams", { title: "later", hostIdentity: "ada" });
     const path = `/v1/live-streams/${made.body.id}`;
     const viewer = await call("POST", `${path}/viewer-tokens`, { identity: "grace" });
@@ -280,7 +280,7 @@ describe("[18] a live stream as HLS", () => {
     expect((await get(silent.index)).status).toBe(401);
   });
 
-  test("a viewer who is removed gets no playlist and no later segment, and the others go on", async () => {
+  test("a viewer who is removed gets no playlist and no later segment, and the others keep watching", async () => {
     const { index, streamId, send } = await onAir();
     const eve = await call("POST", `/v1/live-streams/${streamId}/viewer-tokens`, { identity: "eve" });
     const { token, tokenId } = eve.body.rtc as { token: string; tokenId: string };
@@ -311,7 +311,7 @@ describe("[18] a live stream as HLS", () => {
     expect(JSON.stringify([hers, list])).not.toMatch(new RegExp(`eve"|${tokenId}`));
   });
 
-  test("it ends with the live stream, which then has a replay with its chat", async () => {
+  test("ends with the live stream, which then has a replay with its chat", async () => {
     const { streamId, roomId, send } = await onAir();
     send("video", VIDEO.pieces.slice(0, 3));
     await call("POST", `/v1/live-streams/${streamId}/end`);

@@ -78,7 +78,7 @@ test("[18] the default page size is also the highest limit", async () => {
   }
 });
 
-test("[18] a replay link reads the timeline in pages, too", async () => {
+test("[18] a replay link reads the timeline in pages", async () => {
   const { body } = await call("POST", `${path}/view-tokens`, {});
   const token = String(body.url).split("#token=")[1];
   const found = await pages(`/v1/replays/${token}`, (replay) => (replay as { timeline: Entry[] }).timeline);

@@ -91,7 +91,7 @@ describe("[18] recordings", () => {
     expect((await call("POST", `/v1/recordings/${body.id}/stop`)).body).toMatchObject({ status: "READY", files: [] });
   });
 
-  test("files are downloaded by signed address, also in ranges, until they are deleted", async () => {
+  test("files are downloaded by signed address, whole or in ranges, until they are deleted", async () => {
     const roomId = await server.room();
     await server.joined(roomId, "ada");
     const { body } = await record(roomId);
@@ -226,7 +226,7 @@ describe("[18] recordings", () => {
     ]);
   });
 
-  test("an interrupted recording says so, and can be downloaded as far as it was written", async () => {
+  test("an interrupted recording has that status, and can be downloaded as far as it was written", async () => {
     const roomId = await server.room();
     await server.joined(roomId, "ada");
     const { body } = await record(roomId);

@@ -87,7 +87,7 @@ describe("a recorded track", () => {
     await microphone.recorder.end();
   });
 
-  test("of a codec that HLS does not support is reported as not streamable", async () => {
+  test("is reported as not streamable when HLS does not support its codec", async () => {
     for (const [codec, pictures] of [
       [VP8, PICTURES],
       [VP9, VP9_PICTURES],
@@ -102,7 +102,7 @@ describe("a recorded track", () => {
     }
   });
 
-  test("of a codec that HLS does not support is emitted frame by frame for transcoding", async () => {
+  test("is emitted frame by frame for transcoding when HLS does not support its codec", async () => {
     const feeds: RecordedFeed[] = [];
     const camera = recorded("video", [], { feed: (feed) => feeds.push(feed) });
     PICTURES.slice(0, 50).forEach((frame, i) => {
@@ -203,7 +203,7 @@ describe("a recorded track", () => {
     }
   });
 
-  test("the file of an audio track lasts until its end, also when a packet before the silence is missing", async () => {
+  test("the file of an audio track lasts until its end, even when a packet before the silence is missing", async () => {
     const { recorder, send, lose, ended } = recorded("audio");
     SOUND.slice(0, 50).forEach((frame, i) => {
       if (i === 48) lose(frame, OPUS);
@@ -244,7 +244,7 @@ describe("a recorded track", () => {
     expect(probe(read(ended[1]), "mp4")).toMatchObject({ codec: "h264", width: 320, height: 240 });
   });
 
-  test("that cannot be written reports the reason once, and accepts packets as before", async () => {
+  test("reports once why it cannot be written, and accepts packets as before", async () => {
     const { recorder, send, errors } = recorded("audio");
     rmSync(directory, { recursive: true });
     SOUND.forEach((frame, i) => {

@@ -1,4 +1,4 @@
-/** Live streams of codecs that HLS does not carry, encoded anew. */
+/** Live streams of codecs that HLS does not carry, encoded again. */
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -102,7 +102,7 @@ test.each(["VP8", "VP9"] as const)(
       const list = await (await get(`${base}/video.m3u8`)).text();
       return [...list.matchAll(/^(\S+\/video-\d+\.m4s)$/gm)].map(([name]) => name);
     };
-    // One of a second, then two of two, of which the last is short.
+    // One segment of a second, then two of two seconds; the last one is short.
     while ((await segments()).length < 3) await Bun.sleep(20);
     const found = await segments();
     const names = [found[0]?.replace(/video-.*/, "video-init-0.mp4") ?? "", ...found];

@@ -8,7 +8,7 @@ afterAll(() => server.close());
 
 type Dependency = { name: string; status: string; latencyMs: number; detail: string | null };
 
-test("[4.6] each dependency is probed, and one that does not respond is named", async () => {
+test("[4.6] each dependency is probed, and one that does not respond is reported", async () => {
   const { key } = await server.project();
   const { status, body } = await server.call("GET", "/v1/diagnostics", { key });
   expect(status).toBe(200);

@@ -3,7 +3,7 @@ import { EvidenceCollector } from "../../../src/features/sessions/calls/evidence
 
 const FIGURES = { rttMs: 30, jitterMs: 3, packetLossPercent: 0 };
 
-test("[17] an outage of socket and packets is one reconnect; two of the same path are two", () => {
+test("[17] an outage of both socket and media is one reconnect, two outages of the same path are two", () => {
   const gathered = new EvidenceCollector();
   gathered.record({ type: "reconnected", path: "signaling" }, 10_000);
   gathered.record({ type: "reconnected", path: "media" }, 14_000);
@@ -13,7 +13,7 @@ test("[17] an outage of socket and packets is one reconnect; two of the same pat
   expect(gathered.at(60_000).reconnects).toBe(3);
 });
 
-test("[17] reduced video counts from one measurement to the next, also across two windows", () => {
+test("[17] reduced video counts from one measurement to the next, even across two windows", () => {
   const whole = new EvidenceCollector();
   for (const [at, heldBack] of [
     [5_000, true],

@@ -23,7 +23,7 @@ export type Judged = {
   leaveReason?: string | null;
 };
 
-/** Calls of people of whom a media server tells what a test wants. */
+/** Calls whose media server reports what a test wants. */
 export function measuredCalls(server: RtcServer) {
   const { key, node } = server;
 

@@ -80,7 +80,7 @@ export function s3TestServer(credentials: S3Credentials, now: () => number = Dat
     return new Response(request.method === "HEAD" ? null : new Uint8Array(stored.bytes), { headers });
   }
 
-  /** Null when the request is none of an upload in parts. */
+  /** Null when the request does not belong to an upload in parts. */
   async function multipart(request: Request, url: URL, key: string, body: Uint8Array<ArrayBuffer>) {
     if (request.method === "POST" && url.searchParams.has("uploads")) {
       const uploadId = `upload/${uploads.size + 1}+of&${key.length}`;

@@ -205,7 +205,7 @@ test("[4.7] an operator may allow private targets, by http too; public ones stil
   for (const url of never) expect(refusalOf(url, "PRODUCTION", true)).toBeString();
 });
 
-test("[16] loopback is refused as soon as other machines can reach the server, also through its TLS port alone", () => {
+test("[16] loopback is refused as soon as other machines can reach the server, even through its TLS port alone", () => {
   expect(loopbackAllowed(testConfig({ HOST: "127.0.0.1" }))).toBe(true);
   expect(loopbackAllowed(testConfig({ HOST: "0.0.0.0" }))).toBe(false);
   expect(loopbackAllowed(testConfig({ HOST: "127.0.0.1", DOMAIN: "rtc.example.com" }))).toBe(false);

@@ -18,7 +18,7 @@ const ending = async (client: RtcClient) => {
 };
 
 describe("[signaling] the socket is accepted, gets an error and is closed with its code", () => {
-  test("4401 without a token, with a bad one, with a revoked one", async () => {
+  test("a socket without a token, or with a bad or a revoked one, is closed with 4401", async () => {
     await start();
     const { token, tokenId, roomId } = await server.mint(await server.room(), "ada");
     expect(await ending(server.connect(null))).toEqual(["AUTH_ERROR", 4401]);
@@ -28,14 +28,14 @@ describe("[signaling] the socket is accepted, gets an error and is closed with i
     expect(await ending(server.connect(token))).toEqual(["TOKEN_REVOKED", 4401]);
   });
 
-  test("4440 with an expired token", async () => {
+  test("a socket with an expired token is closed with 4440", async () => {
     await start();
     const { token } = await server.mint(await server.room(), "ada", { ttlSeconds: 30 });
     server.clock.advance(30_000);
     expect(await ending(server.connect(token))).toEqual(["TOKEN_EXPIRED", 4440]);
   });
 
-  test("4403 from an origin the project does not allow, and when the token may not join", async () => {
+  test("an origin that the project does not allow, and a token that may not join, are closed with 4403", async () => {
     await start();
     const roomId = await server.room();
     const { token } = await server.mint(roomId, "ada");
@@ -54,7 +54,7 @@ describe("[signaling] the socket is accepted, gets an error and is closed with i
     expect(client.closed?.code).toBe(4403);
   });
 
-  test("4401 when the project is archived, before the join and in a room; other projects are unaffected", async () => {
+  test("an archived project closes its sockets with 4401, before the join and in a room, and no others", async () => {
     await start();
     const other = await server.project();
     const { body } = await server.call("POST", "/v1/rooms", { key: other.key, body: { name: "theirs" } });
@@ -76,7 +76,7 @@ describe("[signaling] the socket is accepted, gets an error and is closed with i
     expect(eve.closed).toBeNull();
   });
 
-  test("4404 for a room that does not exist", async () => {
+  test("a socket for a room that does not exist is closed with 4404", async () => {
     await start();
     const { token, roomId } = await server.mint(await server.room(), "ada");
     server.runtime.db.$client.run("PRAGMA foreign_keys = OFF");
@@ -86,7 +86,7 @@ describe("[signaling] the socket is accepted, gets an error and is closed with i
     expect(client.closed?.code).toBe(4404);
   });
 
-  test("4408 without room.join within 10 s", async () => {
+  test("a socket without room.join within 10 s is closed with 4408", async () => {
     await start();
     const { token } = await server.mint(await server.room(), "ada");
     const client = server.connect(token);
@@ -105,7 +105,7 @@ describe("[signaling] the socket is accepted, gets an error and is closed with i
     expect(ada.closed).toBeNull();
   });
 
-  test("4410 when the room is closed: before the join, and while in it", async () => {
+  test("a room that is closed closes its sockets with 4410, before the join and while in it", async () => {
     await start();
     const roomId = await server.room();
     const { token } = await server.mint(roomId, "late");
@@ -120,7 +120,7 @@ describe("[signaling] the socket is accepted, gets an error and is closed with i
     expect(await server.node.rooms()).toEqual([]);
   });
 
-  test("4410 with stream_ended when the stream's end closes the room", async () => {
+  test("the end of a stream closes the sockets of its room with 4410 and stream_ended", async () => {
     await start();
     const roomId = await server.room();
     const ada = await server.joined(roomId, "ada");
@@ -130,7 +130,7 @@ describe("[signaling] the socket is accepted, gets an error and is closed with i
     expect(ada.closed?.code).toBe(4410);
   });
 
-  test("4413 for a frame over the size limit, and not for one at the limit", async () => {
+  test("a frame over the size limit is closed with 4413, and one at the limit is not", async () => {
     await start();
     const ada = await server.joined(await server.room(), "ada");
     const sized = (bytes: number) => {
@@ -150,7 +150,7 @@ describe("[signaling] the socket is accepted, gets an error and is closed with i
     expect(await ending(ada)).toEqual(["PAYLOAD_TOO_LARGE", 4413]);
   });
 
-  test("4423 for one participant too many, and a rejoining participant does not count twice", async () => {
+  test("one participant too many is closed with 4423, and a rejoining participant does not count twice", async () => {
     await start({ SIGNALING_MAX_PARTICIPANTS_PER_ROOM: 2 });
     const roomId = await server.room();
     await server.joined(roomId, "a");
@@ -164,7 +164,7 @@ describe("[signaling] the socket is accepted, gets an error and is closed with i
     expect((await server.connect(token).join()).type).toBe("ack");
   });
 
-  test("4423 beyond a room's own limit, which counts within the server's; other rooms have none", async () => {
+  test("a room's own limit closes with 4423 and counts within the server's; other rooms have none", async () => {
     await start({ SIGNALING_MAX_PARTICIPANTS_PER_ROOM: 3 });
     const { key } = await server.project();
     const roomOf = async (maxParticipants: number) => {
@@ -198,7 +198,7 @@ describe("[signaling] the socket is accepted, gets an error and is closed with i
     expect((await join(large, "a")).reply.limits).toMatchObject({ maxParticipants: 3 });
   });
 
-  test("4429 after too many attempts of one address, whatever its tokens; other addresses are unaffected", async () => {
+  test("an address with too many attempts is closed with 4429, whatever its tokens, and no other address", async () => {
     await start({ SIGNALING_MAX_CONNECTIONS_PER_WINDOW: 3 });
     const { token } = await server.mint(await server.room(), "ada");
     for (let attempt = 0; attempt < 3; attempt++) server.connect(attempt === 1 ? "bad" : token);
@@ -210,7 +210,7 @@ describe("[signaling] the socket is accepted, gets an error and is closed with i
     expect((await server.connect(token).join()).type).toBe("ack");
   });
 
-  test("4400 with the third malformed frame, and an error for each before", async () => {
+  test("the third malformed frame is closed with 4400, and each before gets an error", async () => {
     await start();
     for (const bad of ["{", "[]", '"text"', "7", "null", '{"id":"x"}', '{"type":7}', null]) {
       const ada = await server.joined(await server.room(), "ada");
@@ -236,7 +236,7 @@ describe("[signaling] the socket is accepted, gets an error and is closed with i
     expect(ada.closed).toBeNull();
   });
 
-  test("4503 when no node can take the room", async () => {
+  test("a join is closed with 4503 when no node can take the room", async () => {
     await start();
     const roomId = await server.room();
     const { token } = await server.mint(roomId, "ada");
@@ -266,7 +266,7 @@ describe("[signaling] the socket is accepted, gets an error and is closed with i
     expect((await server.joined(roomId, "bob")).ack.serverName).toBe("n1");
   });
 
-  test("4500 when the server stops, also for new sockets", async () => {
+  test("open and new sockets are closed with 4500 when the server stops", async () => {
     await start();
     const roomId = await server.room();
     const ada = await server.joined(roomId, "ada");
@@ -277,7 +277,7 @@ describe("[signaling] the socket is accepted, gets an error and is closed with i
     expect(await ending(server.connect(token))).toEqual(["SHUTTING_DOWN", 4500]);
   });
 
-  test("4500 when the worker of the room dies; rejoining works at once", async () => {
+  test("sockets are closed with 4500 when the worker of the room dies; rejoining works at once", async () => {
     await start();
     const roomId = await server.room();
     const ada = await server.joined(roomId, "ada");
@@ -287,7 +287,7 @@ describe("[signaling] the socket is accepted, gets an error and is closed with i
     expect((await server.joined(roomId, "ada")).ack.mode).toBe("new");
   });
 
-  test("4500 only for those on the worker that died, when the room was on others too", async () => {
+  test("only the sockets on the worker that died are closed with 4500 when the room was on others too", async () => {
     await start();
     const roomId = await server.room();
     const [ada, bob] = [await server.joined(roomId, "ada"), await server.joined(roomId, "bob")];

@@ -109,7 +109,7 @@ test("[4.2] the embedded node has registered over HTTP with real figures", async
   expect(row.memoryPercent).toBeGreaterThan(0);
 });
 
-test("[11] stopping closes with 4500, also sockets that have not joined", async () => {
+test("[11] stopping closes all sockets with 4500, including those that have not joined", async () => {
   const second = await realServer();
   const roomId = await second.room();
   const { token } = await second.mint(roomId, "ada");

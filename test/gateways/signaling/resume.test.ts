@@ -128,7 +128,7 @@ describe("[signaling] resume", () => {
     expect(other.closed?.code).toBe(4440);
   });
 
-  test("any close without room.leave begins the resume window, also after a protocol violation", async () => {
+  test("any close without room.leave begins the resume window, even after a protocol violation", async () => {
     const { ada, back, watcher } = await scene();
     ada.raw("x".repeat(16_385));
     expect(ada.closed?.code).toBe(4413);

@@ -184,7 +184,7 @@ test("waiting in the lobby ends when the client leaves, after ten minutes, with 
   expect([late.frames.at(-1)?.code, late.closed?.code]).toEqual(["ROOM_CLOSED", 4410]);
 });
 
-test("who waits in the lobby leaves it with its token, and joins when admitted though the token has expired meanwhile", async () => {
+test("a participant in the lobby is removed when its token is revoked, and is admitted even after it has expired", async () => {
   const roomId = await create({ lobby: true });
   const host = await server.joined(roomId, "host", HOST);
   const { token, tokenId } = await server.mint(roomId, "revoked");

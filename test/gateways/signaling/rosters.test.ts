@@ -67,7 +67,7 @@ describe("[signaling] the roster of a join", () => {
   });
 });
 
-describe("[signaling] who joins, changes or leaves without publishing", () => {
+describe("[signaling] a participant that joins, changes or leaves without publishing", () => {
   test("causes no push to the rosters `publishers` and `none`, in a small and a large room", async () => {
     const roomId = await server.room();
     const [some, none] = [await enter(roomId, "some", "publishers"), await enter(roomId, "none", "none")];
@@ -156,8 +156,8 @@ describe("[signaling] who joins, changes or leaves without publishing", () => {
   });
 });
 
-describe("[signaling] who publishes in a large room", () => {
-  test("is announced at once to every roster, with the track, and its departure too", async () => {
+describe("[signaling] a participant that publishes in a large room", () => {
+  test("is announced at once to every roster, with the track, and so is its departure", async () => {
     const roomId = await server.room();
     const some = await enter(roomId, "some", "publishers");
     const none = await enter(roomId, "none", "none");
@@ -207,7 +207,7 @@ describe("[signaling] who publishes in a large room", () => {
 });
 
 describe("[signaling] room.participants", () => {
-  test("pages through everyone in the order in which they joined, at most 200 at once", async () => {
+  test("pages through everyone in the order in which they joined, at most 200 per page", async () => {
     const roomId = await server.room();
     const some = await enter(roomId, "some", "publishers");
     await crowd(roomId, 204);

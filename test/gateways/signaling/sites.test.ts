@@ -66,7 +66,7 @@ test("of two nodes that cannot reach each other, the one that a third node canno
   expect(await moved()).toEqual(["ada"]);
 });
 
-test("a main site that the server cannot reach either leaves the room at once", async () => {
+test("a main site leaves the room at once if neither the server nor the other nodes can reach it", async () => {
   const { eu, us, asia, linkOf, says, moved } = await apart();
   Object.assign(eu.node, { remote: { ...HEARD, silentMs: 3_000 } });
   for (const other of [us, asia]) says(other, linkOf(eu, other), "down");
@@ -117,7 +117,7 @@ test.each([
     sentence:
       "For 10 seconds, the bandwidth between two media servers of the room was too low for the video: it fell to 700 kbit/s.",
   },
-])("[17] a call made bad by a link says so to those who get tracks over it: $sentence", async (told) => {
+])("[17] a call made bad by a link is explained to those who get tracks over it: $sentence", async (told) => {
   const { roomId, eu, us, ada, ben, linkOf } = await apart();
   const id = linkOf(eu, us);
   eu.node.emit({ type: "linkChanged", linkId: id, state: "up", rttMs: 80, ...told.there });
@@ -135,11 +135,11 @@ test.each([
     measured(us, "dan", false);
   }
   expect(ben.of("quality.explained")).toMatchObject([{ cause: "server_link", sentence: told.sentence }]);
-  // Nothing is lost in the other direction, and a participant who gets nothing over the link is not affected.
+  // Nothing is lost in the other direction, and a participant who gets no media over the link is not affected.
   expect([ada, dan].flatMap(({ of }) => of("quality.explained"))).toEqual([]);
 });
 
-test("a room is linked anew when the worker with the links crashes, and not when another one does", async () => {
+test("a room is linked again when the worker with the links crashes, and not when another one does", async () => {
   const { roomId, eu, us, moved } = await apart();
   const crash = async (worker: number) => {
     for (const { node } of [eu, us]) node.calls.length = 0;

@@ -58,7 +58,7 @@ describe("[11] the source of a setting", () => {
   });
 });
 
-describe("[11] values out of range stop the start", () => {
+describe("[11] values out of range prevent the start", () => {
   test.each([
     ["CHAT_MAX_TEXT_LENGTH", "0", '"0" (environment): must be an integer from 1 to 100000.'],
     ["WEBHOOK_BACKOFF_BASE_MS", "99", '"99" (environment): must be an integer from 100 to 3600000.'],
@@ -84,7 +84,7 @@ describe("[11] values out of range stop the start", () => {
     expect([config.WEBHOOK_BACKOFF_BASE_MS, config.RTC_TOKEN_DEFAULT_TTL_SECONDS]).toEqual([100, 21_600]);
   });
 
-  test("all problems are reported at once, with their sources", () => {
+  test("all problems are reported together, with their sources", () => {
     expect(problemsOf({ flags: { PORT: "x" }, file: { chat: { max_text_length: true } } })).toEqual([
       'PORT = "x" (flag --port): must be an integer from 0 to 65535.',
       "CHAT_MAX_TEXT_LENGTH = true (file chat.max_text_length): must be an integer from 1 to 100000.",
@@ -156,8 +156,8 @@ describe("[11] values out of range stop the start", () => {
   });
 });
 
-describe("[11] names that do not exist stop the start with the nearest name", () => {
-  test("unknown names in the environment stop the start when they look like settings of Stoa", () => {
+describe("[11] names that do not exist prevent the start, and the nearest name is suggested", () => {
+  test("unknown names in the environment prevent the start when they look like settings of Stoa", () => {
     expect(problemsOf({ env: { CHAT_MAX_TEXT_LENGHT: "5" } })).toEqual([
       "CHAT_MAX_TEXT_LENGHT (environment) is not a variable of Stoa. Did you mean CHAT_MAX_TEXT_LENGTH?",
     ]);
@@ -180,7 +180,7 @@ describe("[11] names that do not exist stop the start with the nearest name", ()
     expect(problemsOf({ env })).toEqual([]);
   });
 
-  test("unknown names in the file and among the flags stop the start, in any case", () => {
+  test("unknown names in the file and among the flags prevent the start in any case", () => {
     expect(problemsOf({ file: { chat: { max_text_lenght: 5 } } })).toEqual([
       "chat.max_text_lenght (file) is not a variable of Stoa. Did you mean CHAT_MAX_TEXT_LENGTH?",
     ]);

@@ -57,7 +57,7 @@ test("the write-ahead log is checkpointed between commits once it holds enough o
   expect(checkpointed()).toBe(50);
 });
 
-test("there is no checkpoint while commits go on", async () => {
+test("there is no checkpoint while commits continue", async () => {
   await commit(50);
   for (let round = 1; round <= 20; round++) {
     clock.advance(2);

@@ -150,7 +150,7 @@ test("checkThenWrite work that fails in its checks does not affect other units o
       return "sent";
     }),
     writer.write(() => insert(3, null)),
-    // A change that fails by itself is none.
+    // A change that fails by itself is not committed.
     writer.checkThenWrite((unit) => insertBy(unit, 3, null)),
     writer.checkThenWrite((unit) => insertBy(unit, 4)),
   ]);

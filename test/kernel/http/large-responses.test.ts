@@ -5,7 +5,7 @@ const MEBIBYTE = 1024 * 1024;
 /** Stays until it is answered. */
 const READER = { signal: new AbortController().signal };
 
-test("[8] of many responses of a megabyte two begin per event-loop tick, in the order of their requests", async () => {
+test("[8] two of many responses of a megabyte begin in each event-loop tick, in the order of their requests", async () => {
   const turns: (() => void)[] = [];
   const begins = createLargeResponses((run) => turns.push(run));
   const begun: number[] = [];

@@ -55,7 +55,7 @@ test("[17] a hundred tasks take no more of a tick than one, and run one step eac
   expect((await Promise.all(all)).length).toBe(100);
 });
 
-test("a task that throws is rejected, and the others go on", async () => {
+test("a task that throws is rejected, and the others continue", async () => {
   const loop = createSlowLoop();
   const log: string[] = [];
   const failing = loop.run(

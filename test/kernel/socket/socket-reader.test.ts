@@ -67,7 +67,7 @@ test("[4] a flood of large frames is received one per tick at first, and none af
   expect(received).toEqual(Array.from({ length: 15 }, (_, n) => `m${n}`));
 });
 
-test("[4] large frames of many sockets that arrive at once take one slice of the tick together, and small ones do not wait", async () => {
+test("[4] large frames of many sockets that arrive together share one slice of the tick, and small ones do not wait", async () => {
   const { received, socket } = createWorld();
   const senders = Array.from({ length: 20 }, (_, n) => socket(`m${n} `));
   const ann = socket("a");

@@ -65,7 +65,7 @@ test("a domain that resolves elsewhere or not at all is reported with the correc
   expect(await nowhere).toBe(`${DOMAIN} cannot be resolved (ENOTFOUND). Point its A or AAAA record at this machine.`);
 });
 
-test("[22] a server whose domain does not resolve reports it and makes no order at a public authority", async () => {
+test("[22] a server whose domain does not resolve reports it and orders no certificate from a public authority", async () => {
   const [EDGE_PORT = 0, HTTP_PORT = 0] = await freePorts(2);
   const dataDir = join(work, "nowhere");
   // The default authority is Let's Encrypt, and this kind of name never gets a certificate.

@@ -194,7 +194,7 @@ test("a renewal time is chosen once within the window that the authority suggest
   expect(nextAt()).toBeLessThanOrEqual(window[1]);
 }, 60_000);
 
-test("an unreachable authority is retried with growing delays, also after a restart, and the old certificate stays", async () => {
+test("an unreachable authority is retried with growing delays, even after a restart, and the old certificate stays", async () => {
   const { pebble, lines, clock, keeper } = await stageWith();
   const first = keeper();
   const stop = first.start();

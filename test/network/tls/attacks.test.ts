@@ -56,7 +56,7 @@ async function slowLoris(): Promise<void> {
   }
 }
 
-/** Requests all allocations at once with one credential, and returns how many were made. */
+/** Requests all allocations in parallel with one credential, and returns how many were made. */
 async function allocationFlood(): Promise<number> {
   const lines = await Promise.all(Array.from({ length: GREED }, () => turnOver(stage.multiplexer.port, "greedy")));
   attackers.push(...lines.map(({ socket }) => socket));

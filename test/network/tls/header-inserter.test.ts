@@ -15,7 +15,7 @@ const markedGet = `GET /a HTTP/1.1\r\n${MARK}host: localhost\r\n\r\n`;
 const post = (headers: string, body: string) => `POST /b HTTP/1.1\r\nhost: localhost\r\n${headers}\r\n${body}`;
 const markedPost = (headers: string, body: string) =>
   `POST /b HTTP/1.1\r\n${MARK}host: localhost\r\n${headers}\r\n${body}`;
-/** Bodies that look like requests are none. */
+/** A body that looks like a request is forwarded as a body. */
 const chunked = `25\r\n${get}\n\r\n3;a=b\r\nend\r\n0\r\ntrailer: x\r\n\r\n`;
 
 const conversations: Record<string, [given: string, marked: string]> = {
@@ -69,10 +69,10 @@ const refused: Record<string, string> = {
   "an extension with a bare line feed": chunkedPost("5;a\nb\r\nhello\r\n0\r\n\r\n"),
   "an extension without an end": chunkedPost(`5;${long(2_000)}`),
   "a chunk's size before a bare line feed": chunkedPost("5\nhello\r\n0\r\n\r\n"),
-  "a chunk that goes on where it should end": chunkedPost("5\r\nhello!!0\r\n\r\n"),
+  "a chunk longer than its size": chunkedPost("5\r\nhello!!0\r\n\r\n"),
   "a chunk before a bare line feed": chunkedPost("5\r\nhello\n0\r\n\r\n"),
   "a length among the trailers": chunkedPost("0\r\ncontent-length: 5\r\n\r\n"),
-  "trailers that are none": chunkedPost(`0\r\n${get}`),
+  "a request in place of trailers": chunkedPost(`0\r\n${get}`),
   "a bare line feed among the trailers": chunkedPost(`0\r\nx: y\n\r\n${get}`),
   "trailers without an end": chunkedPost(`0\r\n${`x: ${long(500)}\r\n`.repeat(10)}`),
   "two lengths": post("content-length: 5\r\ncontent-length: 6\r\n", "hello"),
@@ -87,24 +87,24 @@ const refused: Record<string, string> = {
   "a length and chunks": post("content-length: 5\r\ntransfer-encoding: chunked\r\n", "0\r\n\r\n"),
   "chunks twice": post("transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n", "0\r\n\r\n"),
   "another coding": post("transfer-encoding: gzip, chunked\r\n", "0\r\n\r\n"),
-  "a coding that is none": post("transfer-encoding: identity\r\n", get),
+  "the coding `identity`": post("transfer-encoding: identity\r\n", get),
   "chunks in HTTP/1.0": chunkedPost("0\r\n\r\n").replace("HTTP/1.1", "HTTP/1.0"),
   "a body behind a request for a WebSocket": post("upgrade: websocket\r\ncontent-length: 5\r\n", "hello"),
   "two upgrades": post("upgrade: websocket\r\nupgrade: h2c\r\n", ""),
   "a space before the colon": post("content-length : 5\r\n", "hello"),
   "a folded header": post("x: a\r\n content-length: 5\r\n", "hello"),
-  "a header that is none": post("content-length 5\r\n", "hello"),
+  "a header without a colon": post("content-length 5\r\n", "hello"),
   "a bare carriage return": post("x: a\rcontent-length: 5\r\n", "hello"),
   "a bare line feed": post("x: a\ncontent-length: 5\r\n", "hello"),
   "line feeds alone": get.replaceAll("\r", ""),
   "an empty line of a line feed": `\n${get}`,
   "a zero byte": post("x: a\0b\r\n", ""),
-  "a request line that is none": "hello\r\n\r\n",
+  "an invalid request line": "hello\r\n\r\n",
   "another version": get.replace("HTTP/1.1", "HTTP/2.0"),
 };
 
 for (const [name, given] of Object.entries(refused)) {
-  test(`the request is refused and nothing more goes on, in whatever pieces it comes: ${name}`, () => {
+  test(`the request is refused and nothing after it is forwarded, in whatever pieces it comes: ${name}`, () => {
     for (const pieceBytes of [given.length, 1, 2, 3, 7, 16, 64]) {
       const { text, refusal } = read(get + given + get, pieceBytes);
       expect(refusal).toBe(400);

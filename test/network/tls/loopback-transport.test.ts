@@ -59,7 +59,7 @@ test("a request hidden from the TLS thread has no client address and is refused"
 });
 
 test.each(["-6", "-8", "-1", "+5", "0x5", "5 5", "", "f".repeat(17)])(
-  "a chunk of size %p is refused, and the TLS thread goes on serving others",
+  "a chunk of size %p is refused, and the TLS thread continues to serve others",
   async (size) => {
     const head = "POST /length HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n";
     const answer = await answered(`${head}${size}\r\nhello\r\n0\r\n\r\n`, () => false);

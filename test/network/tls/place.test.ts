@@ -69,7 +69,7 @@ const NAMED: [string, Record<string, string>, string[]][] = [
   ["without TLS, not at all", { PUBLIC_URL: `https://${DOMAIN}` }, []],
   ["switched off, not at all", { DOMAIN, TURN: "off" }, []],
   [
-    "also without TLS, when asked for",
+    "even without TLS, when asked for",
     { DOMAIN, TURN_UDP_PORT: "3478" },
     [tls(DOMAIN, 443), `turn:${DOMAIN}:3478?transport=udp`, `turn:${DOMAIN}:3478?transport=tcp`],
   ],

@@ -92,12 +92,12 @@ test("a PROXY header from an untrusted address is refused", async () => {
 });
 
 test.each([
-  ["an address that is none", "PROXY TCP4 198.51.100.777 10.0.0.1 4711 443\r\n"],
+  ["an invalid address", "PROXY TCP4 198.51.100.777 10.0.0.1 4711 443\r\n"],
   ["the wrong family", "PROXY TCP6 198.51.100.7 10.0.0.1 4711 443\r\n"],
-  ["a port that is none", "PROXY TCP4 198.51.100.7 10.0.0.1 99999 443\r\n"],
+  ["an invalid port", "PROXY TCP4 198.51.100.7 10.0.0.1 99999 443\r\n"],
   ["a port with a sign", "PROXY TCP4 198.51.100.7 10.0.0.1 -471 443\r\n"],
   ["a zone", "PROXY TCP6 fe80::1%a-b ::1 4711 443\r\n"],
-  ["a destination that is none", "PROXY TCP4 198.51.100.7 x 4711 443\r\n"],
+  ["an invalid destination", "PROXY TCP4 198.51.100.7 x 4711 443\r\n"],
   ["too few parts", "PROXY TCP4 198.51.100.7 10.0.0.1 4711\r\n"],
   ["too many parts", "PROXY TCP4 198.51.100.7 10.0.0.1 4711 443 x\r\n"],
   ["nothing", "PROXY \r\n"],
@@ -170,7 +170,7 @@ test("connections during a challenge are served like all others", async () => {
   }
 });
 
-test("a ClientHello in pieces is assembled, also when the challenge ends in between", async () => {
+test("a ClientHello in pieces is assembled, even when the challenge ends in between", async () => {
   const plain = await tlsStage();
   try {
     const proof = await plain.pem("challenge");

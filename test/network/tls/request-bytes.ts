@@ -1,7 +1,7 @@
 /** Bytes that are requests, or nearly: now and then one of their parts is spelt as no parser should take it. */
 import fc from "fast-check";
 
-/** Bodies that look like requests are none. */
+/** A body that looks like a request is forwarded as a body. */
 const LOOKALIKE = "GET /inside HTTP/1.1\r\nhost: inside\r\n\r\n";
 
 /** Mostly as it should be, so that many bytes are read before something is odd. */

@@ -68,7 +68,7 @@ test.each(["udp", "tcp", "tls"] as const)(
 test("coturn's client relays by indications", async () => {
   const said = await uclient("tls", ANNOUNCED, ["-s"]);
   expect(said).toContain(`tot_send_msgs=${RELAYED}`);
-  // The client takes what it reads at once for one message, and indications that arrive together are several.
+  // The client takes what one read returns for one message, although it may hold several indications.
   const sizes = [...said.matchAll(/response received: size=(\d+)/g)].map(([, size]) => Number(size));
   const indications = sizes.filter((size) => size % INDICATION_BYTES === 0);
   expect(indications.reduce((total, size) => total + size, 0)).toBe(RELAYED * INDICATION_BYTES);

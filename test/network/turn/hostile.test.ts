@@ -43,7 +43,7 @@ test.each([
   ["link-local", "169.254.1.1"],
   ["the metadata service", "169.254.169.254"],
   ["this machine's announced address", MEDIA.address],
-])("%s is refused as a peer in the form of IPv6, too", async (_name, address) => {
+])("%s is refused as a peer in the form of IPv6", async (_name, address) => {
   const { relays, connectClient } = turnStage();
   const { client, write } = connectClient();
   await client.request(TURN_TYPE.allocate, [UDP, IPV6]);
@@ -61,7 +61,7 @@ test.each([
   expect(relays).toEqual([]);
 });
 
-test.each(["::1", "fe80::1", "fd00::1", "fd00:ec2::254", "::"])("%s is refused as a peer, too", async (address) => {
+test.each(["::1", "fe80::1", "fd00::1", "fd00:ec2::254", "::"])("%s is refused as a peer", async (address) => {
   const { connectClient } = turnStage();
   const { client } = connectClient();
   await client.request(TURN_TYPE.allocate, [UDP, IPV6]);

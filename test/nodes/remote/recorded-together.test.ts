@@ -51,7 +51,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 }, LONG);
 
-/** Eight seconds, for the first fifth of each of which it is bright and sounds. */
+/** Eight seconds. The first fifth of each is bright and sounds. */
 function content({ hz, soundMs }: typeof STEADY) {
   const isOn = (seconds: number) => `lt(mod(t,${seconds}),0.2)`;
   const lasts = SECONDS * soundMs;
@@ -155,7 +155,7 @@ test(
     await stoa.liveStreams.start(stream.id);
     const { rtc } = await stoa.liveStreams.mintViewerToken(stream.id, { identity: "cyd" });
     const multivariant = new URL(`${url}/v1/live-streams/${stream.id}/hls/index.m3u8?token=${rtc.token}`);
-    // HLS is of the first who publishes: on the node whose clock is ahead.
+    // HLS carries the first who publishes: on the node whose clock is ahead.
     await until(async () => (await (await fetch(multivariant)).text()).includes("RESOLUTION="));
     await publish(ben, steady);
     const recording = async () => (await Array.fromAsync(stoa.recordings.list({ roomId: stream.roomId })))[0];

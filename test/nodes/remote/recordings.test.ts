@@ -18,7 +18,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A room on a node, a participant who sends, and a recording of which a part is written. */
+/** A room on a node, a participant who sends, and a partly written recording. */
 async function recorded() {
   const made = await Fleet.startOnLoopback();
   fleet = made;
@@ -67,7 +67,7 @@ test(
 );
 
 test(
-  "[18] a media node is killed while it records: the record says so, and its file comes when it is back",
+  "[18] a media node is killed while it records: the record shows it, and its file comes when it is back",
   async () => {
     const { node, start, stop, download, downloaded, read } = await recorded();
     node.child.kill("SIGKILL");

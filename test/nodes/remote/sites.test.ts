@@ -166,7 +166,7 @@ test(
 );
 
 test(
-  "the control plane is killed: media goes on between the nodes, and the next one takes over both",
+  "the control plane is killed: media continues between the nodes, and the next one takes over both",
   async () => {
     const { roomId, ada, ben } = await apart();
     await ada.publish();
@@ -198,7 +198,7 @@ test(
 );
 
 test(
-  "the control plane and a node are killed at once: media on the other node goes on, and all find the room again there",
+  "the control plane and a node are killed together: media on the other node continues, and all find the room again there",
   async () => {
     const { us1, roomId, ada, ben } = await apart();
     const cyd = await fleet.member(roomId, "cyd", "eu");

@@ -50,7 +50,7 @@ test("[11] stoa node with a wrong secret exits with the remedy and shows neither
   expect(err).not.toContain("    at ");
 });
 
-test("[11] stoa node without a server, a secret or an address it can be reached at is wrong usage", async () => {
+test("[11] stoa node without a server, a secret or an address it can be reached at is a usage error", async () => {
   const nowhere = await stoa(node("n1"), { env });
   expect([nowhere.code, nowhere.err.includes("--control-plane")]).toEqual([2, true]);
   const unarmed = await stoa(node("n1", "--control-plane", server.url));

@@ -212,7 +212,7 @@ test(
 );
 
 test(
-  "the control plane and then a node are killed: the others go on, and those of the node are back within five seconds",
+  "the control plane and then a node are killed: the others continue, and the node's are back within five seconds",
   async () => {
     const lasting = pairs(["ada", "cyd"]);
     const reset = () => {

@@ -39,7 +39,7 @@ test(
 );
 
 test(
-  "[11] a node that is killed during a call: everyone is told to rejoin, and the call goes on elsewhere",
+  "[11] a node that is killed during a call: everyone is told to rejoin, and the call continues elsewhere",
   async () => {
     fleet = await Fleet.start();
     const eu1 = await fleet.node("eu1", "eu");

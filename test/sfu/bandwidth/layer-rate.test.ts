@@ -25,7 +25,7 @@ describe("the rate of a layer", () => {
     }
   });
 
-  test("is measured anew after a silence: the former rate is forgotten within two seconds", () => {
+  test("is measured again after a silence: the former rate is forgotten within two seconds", () => {
     const rate = new LayerRate();
     send(rate, 400_000, 0, 10_000);
     send(rate, 100_000, 30_000, 32_000);
@@ -43,7 +43,7 @@ describe("the rate of a layer", () => {
     expect(young.isNew(1_050)).toBe(true);
   });
 
-  test("of a new layer is at least the nominal rate, so that many do not seem to fit", () => {
+  test("is at least the nominal rate for a new layer, so that many do not seem to fit", () => {
     const layers = [{ bitrate: 20_000, height: 180, live: true, isNew: true }];
     const requests = ["a", "b", "c"].map((id) => ({ id, kind: "camera" as const, layers, paused: false, priority: 0 }));
     const { decisions, used } = new LayerChooser().choose(requests, 250_000, 0);

@@ -80,7 +80,7 @@ describe("a link that drops below the video's rate", () => {
   });
 });
 
-describe("what is sent on a path", () => {
+describe("sending stays within what a path carries", () => {
   const layers = [110_000, 230_000, 460_000].map((bitrate, n) => ({ bitrate, height: 135 * 2 ** n, live: true }));
   const request = { id: "c", kind: "camera", layers, paused: false, priority: 0 } as const;
   const chosen = (planner: BandwidthPlanner, options: { canProbe: boolean; willProbe: boolean }, nowMs: number) =>

@@ -188,7 +188,7 @@ test("packets counted in one call count like single packets", () => {
   );
 });
 
-/** The gradient of the delay from all packets there ever were, thought through anew for each. */
+/** The gradient of the delay from all packets there ever were, computed again for each. */
 function plainSignal(packets: readonly Packet[]): string {
   const groups: Packet[][] = [];
   for (const packet of packets) {

@@ -3,7 +3,7 @@ import { findNativeLibrary } from "../../../src/nodes/native-library.ts";
 import { type FastPath, typescriptPath } from "../../../src/sfu/fast-path/fast-path.ts";
 import { type NativePath, openNativePath } from "../../../src/sfu/fast-path/native-path.ts";
 
-/** Made from the C files of this checkout. Without a compiler there is none, and the tests say so. */
+/** Made from the C files of this checkout. Without a compiler there is none, and the tests fail with that reason. */
 export async function nativeLibraryPath(): Promise<string> {
   const library = await findNativeLibrary("native", { info() {} });
   if (!library) throw new Error("no native library");

@@ -400,7 +400,7 @@ static void fuzz_receive_loop(engine *e, uint32_t live) {
     check(counted + loop->set_aside_count == loop->received, "a datagram was neither forwarded nor set aside");
     for (uint32_t k = 0; k < loop->set_aside_count; k++) {
       const set_aside *left = &loop->aside[k];
-      check(left->datagram < loop->received && left->session < MAX_SESSIONS, "a datagram that is none was set aside");
+      check(left->datagram < loop->received && left->session < MAX_SESSIONS, "an invalid datagram was set aside");
       check(k == 0 || left->datagram > loop->aside[k - 1].datagram, "datagrams were set aside out of order");
       opened += left->outcome > 0;
     }

@@ -122,7 +122,7 @@ describe.each(PATHS)("the last step of a packet, %s", (_name, path) => {
     expect(out.data.slice(out.payloadOffset)).toEqual(Uint8Array.of(0xff, 0xfe, 20, 21, 12, 13, 14));
   });
 
-  test("padding for a probe is marked as such, also without any payload", () => {
+  test("padding for a probe is marked as such, even without any payload", () => {
     const { sent, batch } = collector();
     const target = viewerTarget(1);
     target.paddingLength = 255;

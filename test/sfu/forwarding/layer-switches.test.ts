@@ -100,7 +100,7 @@ describe("layer switches", () => {
     expect(viewer.feed(1, { extended: 1, key: true, timestamp: 70_000 })?.ts).toBe(500_000 + 1_800);
   });
 
-  test("when a keyframe's first packet comes late, the packets after it are forwarded again with fitting numbers", () => {
+  test("when a keyframe's first packet comes late, the packets after it are forwarded again with fitting sequence numbers", () => {
     const viewer = started();
     viewer.forwarder.setTarget(1);
     expect(viewer.feed(1, { extended: 501, timestamp: 5 })).toBeUndefined();

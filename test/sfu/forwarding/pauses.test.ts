@@ -34,7 +34,7 @@ describe("pauses and other publishers", () => {
     });
   });
 
-  test("when another publisher takes the section, numbers, timestamps and picture ids stay continuous", () => {
+  test("when another publisher takes the section, sequence numbers, timestamps and picture ids stay continuous", () => {
     const viewer = new Viewer();
     viewer.forwarder.setTarget(0);
     viewer.feed(0, { extended: 65_535, key: true, timestamp: 0xffffffff, pictureId: 100, tl0: 9 });
@@ -48,7 +48,7 @@ describe("pauses and other publishers", () => {
     expect(viewer.target.payloadType).toBe(46);
   });
 
-  test("a layer continues under another SSRC with lower numbers and another clock", () => {
+  test("a layer continues under another SSRC with lower sequence numbers and another clock", () => {
     const viewer = new Viewer();
     viewer.forwarder.setTarget(0);
     viewer.feed(0, { extended: 60_000, key: true, timestamp: 3_000_000_000, pictureId: 8 });
@@ -96,7 +96,7 @@ describe("pauses and other publishers", () => {
     expect(viewer.feed(1, { extended: 1, key: true, timestamp: 27_000 })?.ts).toBe(500_000 + 18_000);
   });
 
-  test("after any switches, pauses and sources, outgoing numbers increase by one and timestamps never decrease", () => {
+  test("after any switches, pauses and sources, sequence numbers increase by one and timestamps never decrease", () => {
     fc.assert(
       fc.property(
         fc.array(
@@ -120,7 +120,7 @@ describe("pauses and other publishers", () => {
             if (action === "pause") viewer.forwarder.setTarget(layer);
             for (let i = 0; i < packets; i++) {
               viewer.nowMs += 33;
-              // Every batch starts its layer anew: as a publisher's encoder would after a restart.
+              // Every batch starts its layer over, as a publisher's encoder does after a restart.
               const fresh = i === 0;
               if (fresh) viewer.forwarder.setTarget(PAUSED);
               viewer.forwarder.setTarget(layer);

@@ -11,7 +11,7 @@ import { UdpPort } from "../../../src/sfu/transport/udp.ts";
 
 type Address = { address: string; port: number };
 
-describe("what a process accepts from those that share its port", () => {
+describe("a process limits what it accepts from those that share its port", () => {
   const open: { close(): void }[] = [];
   afterEach(() => {
     for (const one of open.splice(0).reverse()) one.close();
@@ -218,7 +218,7 @@ describe("what a process accepts from those that share its port", () => {
     ]);
   });
 
-  test("a socket without a descriptor cannot be shared, and the reason is a sentence", async () => {
+  test("a socket without a descriptor cannot be shared, and the reason is given", async () => {
     const sockets = { udp: { port: 5, fd: null }, tcp: null, addresses: () => [], deliver() {} };
     const sharing = PortSharing.alone({ onSharers() {}, onFault() {} }, sockets);
     open.push(sharing);

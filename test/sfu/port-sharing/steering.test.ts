@@ -12,7 +12,7 @@ function key(address: string, port: number): number {
   return found;
 }
 
-describe("how the kernel divides the datagrams of one port", () => {
+describe("the kernel divides the datagrams of one port", () => {
   const open: { close(): void }[] = [];
   afterEach(() => {
     for (const socket of open.splice(0)) socket.close();
@@ -64,7 +64,7 @@ describe("how the kernel divides the datagrams of one port", () => {
     expect(steeringProgram([], 1, SALT)).toHaveLength(8);
   });
 
-  test("a newer process gets nothing of the older one's clients from the moment at which it has bound the port", async () => {
+  test("a newer process gets no datagrams of the older one's clients once it has bound the port", async () => {
     const older = await bind("127.0.0.1");
     const peers = await clients("127.0.0.1", 40);
     const addresses = () => peers.map(({ port }) => ({ address: "127.0.0.1", port }));

@@ -257,7 +257,7 @@ describe("data of one participant", () => {
     );
   });
 
-  describe("of a client that acknowledges messages", () => {
+  describe("a client that acknowledges messages", () => {
     const had = (seq: number) => channel("reliable", `numbered.${seq}`);
     const got = (from: FakeChannel) => from.sent.map((text) => JSON.parse(String(text))).filter(({ seq }) => seq);
     const numbered = (from: FakeChannel) => got(from).map(({ seq, payload }) => [seq, payload]);
@@ -340,7 +340,7 @@ describe("data of one participant", () => {
       expect(second.sent).toEqual(['{"heard":2}']);
     });
 
-    test("repeated messages do not count against its rate", () => {
+    test("repeated messages do not count against the client's rate", () => {
       const first = had(0);
       data.opened(first);
       const frame = (seq: number) => JSON.stringify({ payload: "x", stream: "s", seq });
@@ -469,7 +469,7 @@ describe("data of one participant", () => {
     expect(reliable.sent.map((text) => JSON.parse(String(text)).payload)).toEqual(["a", "b"]);
   });
 
-  test("without a reliable channel to come, a message goes to the RTC socket, and a sender learns whose client reads no bytes", () => {
+  test("a client without a reliable channel gets text by the RTC socket, and senders learn if it cannot receive bytes", () => {
     data.opened(channel("lossy"));
     expect(deliver("reliable", "a")).toBe(false);
     const lost: unknown[] = [];
@@ -486,7 +486,7 @@ describe("data of one participant", () => {
     expect(lost).toEqual(Array(3).fill(["ann", 1, "text_only"]));
   });
 
-  describe("of a client that uses data packets", () => {
+  describe("a client that uses data packets", () => {
     let spent: boolean;
     beforeEach(() => {
       spent = false;
@@ -643,13 +643,13 @@ describe("data of one participant", () => {
       expect(heard(second)).toEqual(['{"heard":3}']);
     });
 
-    test("[2] after publishData was taken away it no longer receives", () => {
+    test("[2] a client no longer receives after publishData was taken away", () => {
       data.opened(had(0));
       expect(data.alwaysReceives).toBe(false);
     });
   });
 
-  describe("of LiveKit clients", () => {
+  describe("LiveKit clients", () => {
     const packetOf = (sequence: number, payload: Uint8Array, topic?: string) =>
       Buffer.from(
         new DataPacket({
@@ -763,7 +763,7 @@ describe("data of one participant", () => {
       expect(relayed[0]?.message.in("frames")).toBeNull();
     });
 
-    test("a message of a Stoa client reaches them as a packet", () => {
+    test("a message of a Stoa client reaches LiveKit clients as a packet", () => {
       const reliable = channel("_reliable");
       data.opened(reliable);
       deliver("reliable", "hi");
@@ -807,7 +807,7 @@ describe("data of one participant", () => {
       expect(reliable.sent).toEqual([]);
     });
 
-    test("the channel that they never use stays open, and a truncated packet is refused", () => {
+    test("a channel that LiveKit clients never use stays open, and a truncated packet is refused", () => {
       const unused = channel("_data_track");
       const lossy = channel("_lossy");
       for (const each of [unused, lossy]) data.opened(each);

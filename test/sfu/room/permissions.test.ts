@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { RtpSource } from "../../../src/rtc-client/rtp-source.ts";
 import { ALL, CAMERA, ROOM, RoomOfPeers, refusal } from "../room-of-peers.ts";
 
-describe("what a participant may do", () => {
+describe("a participant does only what its permissions allow", () => {
   let room: RoomOfPeers;
   beforeEach(async () => {
     room = await RoomOfPeers.open();

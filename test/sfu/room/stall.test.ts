@@ -37,12 +37,12 @@ describe("a connection that is checked", () => {
     expect(watch(60, "audio reports", (second) => second < 5)).toEqual(["stalled at 14"]);
   });
 
-  test("that has always reported rarely does not stall", () => {
+  test("does not stall when it has always reported rarely", () => {
     expect(watch(60, "media", (second) => second % 5 === 0)).toEqual([]);
     expect(watch(60, "media", (second) => second % 5 === 0 && second <= 20)).toEqual(["stalled at 33"]);
   });
 
-  test("whose packets and checks end together has lost its network, and is not stalled", () => {
+  test("has lost its network, and is not stalled, when its packets and checks end together", () => {
     const stall = new StallWatch();
     const changes = Array.from({ length: 30 }, (_, second) => {
       const nowMs = 101_000 + second * 1_000;
@@ -53,14 +53,14 @@ describe("a connection that is checked", () => {
     expect(changes.filter(Boolean)).toEqual([]);
   });
 
-  test("that has no checks either has ended and is not stalled", () => {
+  test("has ended, and is not stalled, when it has no checks either", () => {
     const stall = new StallWatch();
     const silent = { due: "media", mediaAtMs: 0, checkedAtMs: 0 } as const;
     for (let nowMs = 9_000; nowMs < 60_000; nowMs += 1_000) expect(stall.update(silent, nowMs)).toBeNull();
   });
 });
 
-describe("in a room", () => {
+describe("stalls in a room", () => {
   let room: RoomOfPeers;
   let publisher: RtcPeer;
   let viewer: RtcPeer;
@@ -85,7 +85,7 @@ describe("in a room", () => {
   });
   afterEach(() => room.close());
 
-  /** Seconds pass at once, with checks and without packets. */
+  /** Lets seconds pass, with checks and without packets. */
   const pass = async (seconds: number) => {
     for (let i = 0; i < seconds; i++) {
       room.aheadMs += 1_000;

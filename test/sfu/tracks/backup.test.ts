@@ -38,7 +38,7 @@ test("[17] the publisher of VP9 sends VP8 too while a viewer decodes nothing els
   const wanted = await room.event("codecsWanted");
   expect(wanted).toMatchObject({ participantId: "ann", trackId: track.id, codecs: ["VP8"] });
 
-  // The backup begins: the viewer gets it under the same track, and nobody is told about another one.
+  // The backup begins: the viewer gets it under the same track, and no other track is announced.
   ann.options.sections = [...ann.options.sections, { kind: "video", direction: "sendonly", codec: "VP8" }];
   const tracks = await ann.negotiate([CAMERA, { ...BACKUP, backupOf: track.id }], []);
   expect(tracks).toEqual([

@@ -69,7 +69,7 @@ describe("the stream of a packet", () => {
     expect(identify(demux, 20, 96, { mid: "1", rid: "q" })).toEqual({ mid: "1", rid: "q", repair: false });
   });
 
-  test("learned SSRCs stay known without MID and RID, also after renegotiations", () => {
+  test("learned SSRCs stay known without MID and RID, even after renegotiations", () => {
     const demux = new Demux();
     demux.negotiated([section("0", ["q", "h"])]);
     identify(demux, 10, 96, { mid: "0", rid: "h" });

@@ -35,7 +35,7 @@ test("a higher layer continues until its successor starts with a keyframe", () =
   expect(receive(high, DELTA)).toBe(false);
 });
 
-test("where the path cannot carry it, it stops at once and its successor starts with a keyframe", () => {
+test("a higher layer that the path cannot carry stops at once, and its successor starts with a keyframe", () => {
   const { viewer, low, high, receive } = stage();
   viewer.subscription.stopAbove(low);
   viewer.subscription.setLayer(low, "bandwidth", 200);

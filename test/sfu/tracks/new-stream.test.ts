@@ -19,7 +19,7 @@ describe("a camera that continues under another SSRC", () => {
   const stream = (ssrc: number, firstSequence: number) =>
     new RtpSource({ ssrc, payloadType: 96, mid: "0", firstSequence });
 
-  test.each([100, 30_000, 65_500])("continues with consecutive numbers when it starts at %d", async (begins) => {
+  test.each([100, 30_000, 65_500])("has consecutive sequence numbers when it starts at %d", async (begins) => {
     const before = stream(77, 20_000);
     before.sendFrame(publisher, true);
     const trackId = (await room.event("trackPublished")).track.id;

@@ -5,7 +5,7 @@ import { parseRtcp } from "../../../src/sfu/wire/rtcp/rtcp.ts";
 import { MAX_TWCC_BYTES, TwccRecorder } from "../../../src/sfu/wire/rtcp/twcc.ts";
 import { SentPackets, TransportFeedback } from "../../../src/sfu/wire/rtcp/twcc-feedback.ts";
 
-test("loss on the publisher's path does not count for a subscriber, also between two of its reports", () => {
+test("loss on the publisher's path does not count for a subscriber, even between two of its reports", () => {
   let nowMs = 1_000;
   const sent = new SentPackets(1);
   const host = { udp: {} as UdpPort, transportFeedback: new TransportFeedback(), now: () => nowMs };
@@ -22,6 +22,6 @@ test("loss on the publisher's path does not count for a subscriber, also between
   allocation.onTransportFeedback(packet, nowMs);
   expect(allocation.ownLoss(0.3, nowMs)).toBe(0);
   expect(allocation.ownLoss(0.3, nowMs + 1_000)).toBe(0);
-  // A viewer that has only sound left, of which no feedback tells.
+  // A viewer that has only sound left, which feedback does not cover.
   expect(allocation.ownLoss(0.3, nowMs + 20_000)).toBe(0.3);
 });

@@ -15,7 +15,7 @@ describe("a published layer", () => {
     expect(layer.isLive(1_000_000 + 3_000 + 700, 0)).toBe(false);
   });
 
-  test("of one frame a second is live for two seconds", () => {
+  test("is live for two seconds when it has one frame a second", () => {
     const layer = running(1_000, 20_000);
     expect(layer.isLive(1_000_000 + 20_000 + 1_900, 0)).toBe(true);
     expect(layer.isLive(1_000_000 + 20_000 + 2_100, 0)).toBe(false);
@@ -30,7 +30,7 @@ describe("a published layer", () => {
     expect(slow.isLive(slow.lastFrameMs + 1_500, slow.lastFrameMs + 1_500)).toBe(true);
   });
 
-  test("without a packet is not live", () => {
+  test("is not live without a packet", () => {
     expect(new PublishedLayer("video", 0, null).isLive(0, 0)).toBe(false);
   });
 

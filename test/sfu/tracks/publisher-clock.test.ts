@@ -92,7 +92,7 @@ describe("audio and video synchronisation", () => {
   });
 
   test.each([1_500, 3_000, 10_000])(
-    "holds over a stall of %d ms, after which everything arrives at once",
+    "holds over a stall of %d ms, after which everything arrives together",
     (stallMs) => {
       const stalls = (sentMs: number) =>
         sentMs >= 20_000 && sentMs < 20_000 + stallMs ? 20_000 + stallMs - sentMs + 30 : 30;

@@ -29,7 +29,7 @@ class LayeredPublisher {
     for (let n = 0; n < frames; n++) this.#send(keyframe && n === 0, lose, bytes);
   }
 
-  /** The pattern begins anew with a keyframe. */
+  /** The pattern starts over with a keyframe. */
   #at = 0;
   #send(keyframe: boolean, lose: readonly number[], bytes: number): void {
     this.frame += 1;
@@ -110,7 +110,7 @@ const pictureIds = ({ seen }: StageViewer) => [
   ...new Set(seen.map(({ payload }) => (((payload[2] ?? 0) & 0x7f) << 8) | (payload[3] ?? 0))),
 ];
 
-describe.each(WAYS)("by the %s", (way) => {
+describe.each(WAYS)("with the %s", (way) => {
   test("a viewer gets the temporal layers up to its highest one, with sequence numbers without gaps", () => {
     const { publisher, all, choose, forget } = start(way, 4);
     forget();

@@ -98,7 +98,7 @@ describe("DTLS", () => {
     },
   );
 
-  test("a lost part of a flight is sent again, also for a client that drops messages out of order and repeated record numbers", async () => {
+  test("a lost part of a flight is sent again, even for a client that drops messages out of order and repeated record numbers", async () => {
     const had = new Set<number>();
     let next = 0;
     let lost = 0;

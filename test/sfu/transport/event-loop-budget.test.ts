@@ -19,7 +19,7 @@ describe("the budget for packets before the event loop runs", () => {
     expect(spent.slice(201)).toEqual([true, true]);
   });
 
-  test("is whole again after the event loop has run, for which it asks once", () => {
+  test("is full again after the event loop has run, for which it asks once", () => {
     const { budget, waiting, runEventLoop } = create();
     for (let ms = 0; ms <= 250; ms++) budget.isSpent(ms);
     expect(budget.isSpent(251)).toBe(true);

@@ -142,7 +142,7 @@ describe("messages", () => {
     expect(receiver.waiting).toMatchObject({ chunks: 0, bytes: 0 });
   });
 
-  test("across the end of TSNs and of sequence numbers", () => {
+  test("are delivered while TSNs and sequence numbers wrap around", () => {
     const messages: string[] = [];
     const inbound = new SctpInbound(2 ** 32 - 3, (_stream, _protocol, content) => void messages.push(String(content)));
     const add = (tsn: number, sequence: number, content: string, flags = 3) =>
@@ -178,7 +178,7 @@ describe("messages", () => {
     expect(messages).toEqual([]);
   });
 
-  test("of a stream that its sender resets begin anew, also when the request is repeated", () => {
+  test("are numbered from 0 again after their sender resets the stream, even if the reset is repeated", () => {
     const { text, receive, messages, receiver } = associate();
     text(LAST + 1, "0");
     text(LAST + 2, "9", { sequence: 9 });
@@ -217,7 +217,7 @@ function countedChunks() {
 }
 
 describe("the work for a chunk does not grow with what waits", () => {
-  test("unordered fragments that never complete", () => {
+  test("unordered fragments that never complete a message add no work", () => {
     const { inbound, add, readsOf } = countedChunks();
     const first = readsOf(() => add(1, UNORDERED));
     for (let tsn = 2; tsn <= 1_000; tsn++) add(tsn, UNORDERED);
@@ -225,7 +225,7 @@ describe("the work for a chunk does not grow with what waits", () => {
     expect(readsOf(() => add(1_001, UNORDERED))).toBeLessThan(3 * first);
   });
 
-  test("one message of a thousand fragments, which arrive from the last to the first", () => {
+  test("a message of a thousand fragments takes no more work when they arrive from the last to the first", () => {
     const inbound = new SctpInbound(1, () => {});
     let reads = 0;
     const chunks = Array.from({ length: 1_000 }, (_, i) => ({
@@ -244,7 +244,7 @@ describe("the work for a chunk does not grow with what waits", () => {
     expect(reads).toBeLessThan(20 * chunks.length);
   });
 
-  test("ordered messages that wait for one that never arrives", () => {
+  test("ordered messages that wait for one that never arrives add no work", () => {
     const { inbound, add, readsOf } = countedChunks();
     const first = readsOf(() => add(2, 3, 1));
     for (let tsn = 3; tsn <= 1_000; tsn++) add(tsn, 3, tsn);
@@ -252,7 +252,7 @@ describe("the work for a chunk does not grow with what waits", () => {
     expect(readsOf(() => add(1_001, 3, 1_001))).toBeLessThan(3 * first);
   });
 
-  test("FORWARD-TSN that names every stream there can be", () => {
+  test("a FORWARD-TSN that names every possible stream adds no work", () => {
     const { inbound, add, readsOf } = countedChunks();
     const first = readsOf(() => add(1, UNORDERED));
     for (let stream = 0, tsn = 2; stream < 65_536; stream += 512, tsn++)

@@ -14,7 +14,7 @@ function fake(address: string, authenticated = false): Fake {
   };
 }
 
-describe("who may hold a TCP connection to a media port", () => {
+describe("the limits of TCP connections to a media port", () => {
   test("idle connections from many addresses do not deny the port to new clients", () => {
     const admission = new TcpAdmission<Fake>();
     const idle = Array.from({ length: MAX_CONNECTIONS }, (_, i) => fake(`192.0.2.${i % 200}`));
@@ -79,7 +79,7 @@ describe("who may hold a TCP connection to a media port", () => {
     expect(admission.size).toBe(501);
   });
 
-  test("[17] when thousands of connections come at once, each one is admitted without a search through all others", () => {
+  test("[17] when thousands of connections arrive together, each one is admitted without a search through all others", () => {
     const admission = new TcpAdmission<Fake>();
     let looks = 0;
     for (let i = 0; i < 6_000; i += 1) {

@@ -3,7 +3,7 @@ import { DtlsServer, RTCSctpTransport } from "werift";
 import packageJson from "../../../package.json";
 import { createCertificate, createDtlsServer, createSctp } from "../../../src/sfu/werift/werift-hooks.ts";
 
-describe("what Stoa assumes of werift", () => {
+describe("werift behaves as Stoa assumes", () => {
   test("the version is pinned", () => {
     expect(packageJson.dependencies.werift).toMatch(/^\d+\.\d+\.\d+$/);
   });
@@ -65,7 +65,7 @@ describe("what Stoa assumes of werift", () => {
     expect(sctp.dataChannels).toEqual({});
   });
 
-  test("malformed SCTP ends nothing", async () => {
+  test("malformed SCTP causes no unhandled rejection", async () => {
     const rejections: unknown[] = [];
     const note = (reason: unknown) => void rejections.push(reason);
     process.on("unhandledRejection", note);

@@ -130,7 +130,7 @@ test("[1] names of any length and kind make a header that every proxy passes on"
   expect([odd.status, odd.headers.get("stoa-ignored-fields")]).toEqual([201, "%EF%BF%BD%20half"]);
 });
 
-test("[1] a misspelt filter of a list is refused, since it would return everything; others are named", async () => {
+test("[1] a misspelt filter of a list is refused, since it would return everything; others are reported", async () => {
   const list = (query: string) => server.call("GET", `/v1/recordings?${query}`, { key: apiKey });
   for (const [query, field, meant] of [
     ["roomID=x", "roomID", "roomId"],

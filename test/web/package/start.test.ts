@@ -35,7 +35,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-test("[21] ten servers run at once with different keys and leave nothing behind", async () => {
+test("[21] ten servers run side by side with different keys and leave nothing behind", async () => {
   const servers = await Promise.all(Array.from({ length: 10 }, () => startStoa({ binary: PROGRAM })));
   expect(new Set(servers.map(({ url }) => url)).size).toBe(10);
   await Promise.all(

@@ -122,7 +122,7 @@ test("unknown fields are skipped, and thousands of fields are refused", () => {
   const more = new livekit.DataPacket({ participantSid: "PA_1" }).toBinary();
   expect(decodePacket(new Uint8Array([...known, ...more]))?.user?.topic).toBe("t");
   expect(decodePacket(new Uint8Array(60_000).fill(0).map((_, index) => (index % 2 === 0 ? 0x2a : 0)))).toBeNull();
-  // Nested fields count too, also in an encrypted packet.
+  // Nested fields count too, even in an encrypted packet.
   const attributes = (count: number) =>
     Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, "v"]));
   const header = (count: number) => ({ streamId: "s", attributes: attributes(count) });

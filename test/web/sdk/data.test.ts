@@ -214,7 +214,7 @@ test("only unacknowledged messages are repeated, however old they are", async ()
   expect(after.of("reliable")[0]?.packets).toEqual([["three", 3]]);
 });
 
-test("messages beyond the buffer's size wait and are sent in order, also on the next channel", async () => {
+test("messages beyond the buffer's size wait and are sent in order, even on the next channel", async () => {
   const before = opened();
   const [reliable] = before.of("reliable");
   reliable?.setState("open");

@@ -44,7 +44,7 @@ describe("[6] an unavailable device is a typed error", () => {
     });
   });
 
-  test("the error on a page without https says so", async () => {
+  test("the error on a page without https gives that reason", async () => {
     Object.defineProperty(navigator, "mediaDevices", { value: undefined, configurable: true });
     const error = await failure(capture({ video: true }));
     expect(error).toMatchObject({ code: "INSECURE_PAGE", reason: "unsupported" });

@@ -37,7 +37,7 @@ const FRAMES: Record<FrameCodec, { bytes: Uint8Array<ArrayBuffer>; isKeyframe: b
   opus: { bytes: random(60), isKeyframe: true, clear: 1 },
   VP8: { bytes: random(300), isKeyframe: true, clear: 10 },
   VP9: { bytes: random(300), isKeyframe: false, clear: 0 },
-  // A parameter set (7), then a slice (5) of which one more byte is clear.
+  // A parameter set (7), then a slice (5) with one more clear byte.
   H264: {
     bytes: bytes(`0000000167424000000001 65 88 ${hex(secret)}`.replaceAll(" ", "")),
     isKeyframe: true,
@@ -48,7 +48,7 @@ const FRAMES: Record<FrameCodec, { bytes: Uint8Array<ArrayBuffer>; isKeyframe: b
 };
 
 describe("[encryption] keys are those of LiveKit's clients", () => {
-  test("a passphrase, and its first ratchet", async () => {
+  test("a passphrase gives LiveKit's key, and its first ratchet LiveKit's next one", async () => {
     const material = await importMaterial("ours");
     expect(await exported(await deriveFrameKey(material, true))).toBe("dcbfc74da450c85584b6bc0f3e3515cc");
     expect(await exported(await deriveFrameKey(await ratchet(material), true))).toBe(
@@ -56,7 +56,7 @@ describe("[encryption] keys are those of LiveKit's clients", () => {
     );
   });
 
-  test("random bytes", async () => {
+  test("random bytes give LiveKit's key", async () => {
     const material = await importMaterial(new Uint8Array(32).fill(1));
     expect(await exported(await deriveFrameKey(material, true))).toBe("a39c6222ab110265a5d9ed5d005333d2");
   });

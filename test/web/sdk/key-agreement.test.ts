@@ -201,7 +201,7 @@ describe("[encryption] participants who agree on keys", () => {
     expect(ada.number).toBe(ben.number);
   });
 
-  test("a participant whose public key is invalid gets nothing, and the others agree", async () => {
+  test("a participant whose public key is invalid gets no key, and the others agree", async () => {
     hub.publicKeyOf = (_, identity) =>
       identity === "eve" ? "A".repeat(87) : (hub.members.get(identity)?.agreement.publicKey ?? "");
     const [ada, ben, eve] = [await hub.join("ada"), await hub.join("ben"), await hub.join("eve")];

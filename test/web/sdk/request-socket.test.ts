@@ -107,7 +107,7 @@ describe("[3] a dead connection", () => {
 test("[3] a tab whose timers were delayed for a minute keeps its connection", async () => {
   const state = network();
   const { socket, states } = await connected();
-  // A frozen tab runs no timers while the clock goes on.
+  // A frozen tab runs no timers while time passes.
   jest.setSystemTime(Date.now() + 60_000);
   await pass(30);
   expect(states).toEqual(["CONNECTED"]);

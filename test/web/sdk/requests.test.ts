@@ -88,7 +88,7 @@ test("only the participant that was asked can answer", async () => {
   expect(await asked).toBe("true");
 });
 
-test("more requests at once than may be under way are all answered, and none is lost to a limit", async () => {
+test("more requests than may be under way together are all answered, and none is lost to a limit", async () => {
   const [ann, ben] = [room.join("ann"), room.join("ben")];
   ben.data.requests.onRequest("add", (payload) => String(Number(payload) + 1));
   const asked = Array.from({ length: 450 }, (_, n) => ann.data.requests.request("ben", "add", String(n)));
@@ -120,7 +120,7 @@ test("a request fails with 1502 without a response in time, and with 1501 withou
   calm.close();
 });
 
-test("only a response that takes time is acknowledged before, except for clients that always expect it", async () => {
+test("a request is acknowledged only if its response takes time, or if the client always expects it", async () => {
   jest.useFakeTimers();
   const calm = new DataRoom(() => 0);
   const [ann, ben] = [calm.join("ann"), calm.join("ben")];

@@ -95,7 +95,7 @@ describe("calls", () => {
     expect(requests).toHaveLength(4);
   });
 
-  test("a server that cannot be reached is named, with the reason that is in the cause of Node's error", async () => {
+  test("a server that cannot be reached is reported, with the reason that is in the cause of Node's error", async () => {
     const failed = Object.assign(new TypeError("fetch failed"), { cause: { code: "ECONNREFUSED" } });
     const unreachable = (error: Error) =>
       new Stoa({ url: "http://stoa.test", apiKey: "k", retries: 0, fetch: () => Promise.reject(error) }).project();

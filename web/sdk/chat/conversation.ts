@@ -19,7 +19,7 @@ import { PresenceAndTyping, TypingThrottle } from "./presence-and-typing.ts";
 import { type LocalMessage, Timeline } from "./timeline.ts";
 import type { UploadOptions } from "./upload.ts";
 
-/** A joined conversation. Its state follows the server's, also across reconnections. */
+/** A joined conversation. Its state follows the server's, even across reconnections. */
 export class Conversation extends ConversationArchive {
   /** The conversation's record. */
   record: ConversationRecord;

@@ -16,7 +16,7 @@ type BreakoutBox = {
   MediaStreamTrackGenerator?: new (options: { kind: "video" }) => Generator;
 };
 
-/** Draws every frame of a track anew. Frames that come while one is being drawn are left out. */
+/** Redraws every frame of a track. Frames that come while one is being drawn are left out. */
 export function transformFrames(track: MediaStreamTrack, draw: DrawFrame): TransformedFrames {
   let drawn = 0;
   let onDrawn = (_error?: unknown) => {};

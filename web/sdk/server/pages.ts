@@ -58,7 +58,7 @@ function nextOf(link: string | null): string | null {
 
 type Page<T> = { data: T[]; nextCursor: string | null };
 
-/** Messages or events with cursors in both directions: `await` returns one page, iteration goes on to the end. */
+/** Messages or events with cursors in both directions: `await` returns one page, iteration continues to the end. */
 export class History<T, P extends Page<T>> implements AsyncIterable<T>, PromiseLike<P> {
   readonly #request: (cursorFields: object) => Promise<P>;
   readonly #direction: "before" | "after";

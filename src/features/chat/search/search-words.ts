@@ -24,8 +24,8 @@ const MAX_DECOMPOSED_LENGTH = 12_800;
 /** The characters of a text that are processed between two yields. */
 const CHUNK_LENGTH = 256;
 /**
- * Characters that may combine with the character before them: accents, and the letters of which Hangul syllables are
- * made. Before any other character a text can be cut without changing its words.
+ * Characters that may combine with the character before them: accents, and the letters that make up Hangul
+ * syllables. Before any other character a text can be cut without changing its words.
  */
 const COMBINES_WITH_PREVIOUS = /^[\p{M}\u1100-\u11ff\u3131-\u318e\ua960-\ua97f\ud7b0-\ud7fb\uff9e\uff9f\uffa0-\uffdc]/u;
 const isLowSurrogate = (code: number) => code >= 0xdc00 && code <= 0xdfff;

@@ -11,7 +11,7 @@ const PRUNE_BATCH = 500;
 
 /**
  * The record of chat connections for the dashboard. It is written in batches, so that five thousand sockets that
- * reconnect at once cause few transactions.
+ * reconnect together cause few transactions.
  */
 export function createConnectionLog({ db, now, write }: Runtime) {
   const store = connectionStore(db);

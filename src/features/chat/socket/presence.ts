@@ -18,7 +18,7 @@ type Conversation = { ref: ConversationRef; entries: Map<string, Entry>; present
 /**
  * Tracks which users are present in which conversation. A user whose connection broke stays until the TTL, so that a reconnect
  * causes no event. Changes are announced in batches, without those that were reverted in the meantime, so that a thousand sockets
- * that reconnect at once cause few notifications.
+ * that reconnect together cause few notifications.
  */
 export function createPresenceTracker(
   now: Now,

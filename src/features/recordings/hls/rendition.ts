@@ -29,7 +29,7 @@ export type RenditionState = {
   position: number;
 };
 
-/** The video or audio of a live stream: all segments on disk, and the newest also in memory. */
+/** The video or audio of a live stream: all segments on disk, the newest in memory too. */
 export class Rendition {
   readonly name: "video" | "audio";
   readonly segments: StoredSegment[] = [];

@@ -200,7 +200,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
 
   function end(unit: Unit, call: LiveCall, at: number): void {
     const row = store.get(call.id);
-    // A call whose start could not be saved has no end either.
+    // If the start of the call could not be saved, there is no row to end.
     if (!row || row.endedAt !== null) return;
     const { startedAt, participantCount, peakParticipants } = row;
     const endedAt = Math.max(at, startedAt);

@@ -61,7 +61,7 @@ function* pathsOf(app: AnyElysia): CooperativeTask<Paths> {
     const verb = method.toLowerCase();
     const template = path.replace(/:([^/]+)/g, "{$1}");
     if (!METHODS.includes(verb)) continue;
-    // The generator describes a whole app at once, so it gets an app with a single route.
+    // The generator describes a whole app in one go, so it gets an app with a single route.
     const singleRouteApp = { getGlobalRoutes: () => [route], getGlobalDefinitions: () => ({ type: {} }) };
     const { paths } = toOpenAPISchema(singleRouteApp as unknown as AnyElysia, { staticFile: false });
     const generated = (paths[template] as Verbs | undefined)?.[verb];

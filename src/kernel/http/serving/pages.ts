@@ -69,7 +69,7 @@ export async function longPage<P extends Position, Row, Shown>(
 }
 
 /**
- * A long page whose JSON is written row by row, because writing a megabyte at once takes as long as reading it. The
+ * A long page whose JSON is written row by row, because writing a megabyte in one go takes as long as reading it. The
  * text is typed as its content, because the route's schema requires it.
  */
 export async function longPageAsJson<P extends Position, Row, Shown extends object>(

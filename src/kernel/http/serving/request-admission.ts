@@ -28,7 +28,7 @@ type RequestAdmission = (request: Request) => Promise<void> | null;
 type Line = { requests: { begin: () => void; bytes: number }[]; bytes: number; runNext(): boolean };
 
 /**
- * The network delivers all received requests at once; a hundred requests of some milliseconds each would block the
+ * The network delivers all received requests together; a hundred requests of some milliseconds each would block the
  * event loop. Requests that exceed the time slice wait in a fair queue by IP address: a client with one request does
  * not wait behind a client with many. Health checks never wait.
  */

@@ -10,7 +10,7 @@ const HIGH_PROFILES = new Set([100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 13
 
 /**
  * Browsers send the sequence parameter set before every IDR frame. A stream without in-band parameter sets is recognised by
- * its IDR slices, of which `KeyframeStart` finds the first.
+ * its IDR slices; `KeyframeStart` finds the first of them.
  */
 export function startsH264Keyframe(data: Uint8Array, offset: number, payloadLength: number): boolean {
   if (payloadLength < 2) return false;

@@ -39,7 +39,7 @@ function lengthBefore(pieces: readonly Uint8Array[]): Span {
   return spanOf(Uint8Array.of(length >>> 24, length >>> 16, length >>> 8, length));
 }
 
-/** NAL units, each as a list of fragments of which the first begins with its header; null when a fragment does not fit. */
+/** NAL units as lists of fragments, the first of which begins with the header; null when a fragment does not fit. */
 function unitsOf(payloads: readonly Uint8Array[]): Uint8Array[][] | null {
   const units: Uint8Array[][] = [];
   let pieces: Uint8Array[] | null = null;

@@ -5,7 +5,7 @@ import { sequenceDiff } from "../rtp/sequence.ts";
 import { msOf, ticksOf } from "./ticks.ts";
 import { readStatusChunks, SYMBOL } from "./twcc.ts";
 
-/** No browser reports more at once; a forged count must not claim memory. */
+/** No browser reports on more packets in one message; a forged count must not claim memory. */
 const MAX_STATUSES = 8_192;
 const REFERENCE_MS = 64;
 const REFERENCE_BITS = 24;

@@ -152,7 +152,7 @@ function skipChains(bits: BitReader, templates: number, decodeTargets: number): 
   for (let n = 0; n < templates * chains; n++) bits.bits(4);
 }
 
-/** A number below `count`, of which the smaller ones have one bit less. */
+/** Reads a number below `count`; the smaller numbers are written with one bit less. */
 function nonSymmetric(bits: BitReader, count: number): number {
   let width = 0;
   for (let left = count; left > 0; left >>= 1) width += 1;

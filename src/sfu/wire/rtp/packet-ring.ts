@@ -45,7 +45,7 @@ export class PacketRing {
   #length = new Uint16Array(FIRST_CAPACITY);
   #extended = new Float64Array(FIRST_CAPACITY).fill(-1);
   #arrivedAt = new Float64Array(FIRST_CAPACITY);
-  /** All packets before this number have been released. */
+  /** All packets before this sequence number have been released. */
   #oldest = -1;
   #newest = -1;
 

@@ -1,5 +1,5 @@
 // RTP header extensions (RFC 8285): those read from a publisher's packets in one pass, and the block written for a
-// subscriber. That block is a template; per packet only abs-send-time and the transport-wide number change.
+// subscriber. That block is a template; per packet only abs-send-time and the transport-wide sequence number change.
 
 import { readAscii, readUint8, readUint16, readUint24, writeAscii, writeUint16, writeUint24 } from "./bytes.ts";
 import { ONE_BYTE_PROFILE, type RtpView, TWO_BYTE_PROFILE } from "./rtp.ts";
@@ -97,7 +97,7 @@ export interface OutgoingExtensionOptions {
   twoByte?: boolean;
 }
 
-/** Only extensions that `passThrough` names are forwarded: never the publisher's MID or transport-wide number. */
+/** Only extensions that `passThrough` names are forwarded, never the publisher's MID or transport-wide sequence number. */
 export class OutgoingExtensions {
   readonly twoByte: boolean;
   readonly template: Uint8Array;

@@ -1,5 +1,5 @@
 // Maps incoming to outgoing sequence numbers of one subscription. A packet that is not forwarded leaves no gap, a lost
-// packet leaves one, and a late packet gets the number that was left free for it.
+// packet leaves one, and a late packet gets the sequence number that was left free for it.
 
 const CAPACITY = 1024;
 const MASK = CAPACITY - 1;
@@ -11,13 +11,13 @@ export class SequenceMap {
   /** The low bits of extended − outgoing. Kept per packet, because every drop changes it for the packets that follow. */
   #offsets = NO_OFFSETS;
   #expected = NONE_EXPECTED;
-  /** The newest number that was missing when a later one arrived. CAPACITY packets later none is expected any more. */
+  /** The newest sequence number that a later one has overtaken. CAPACITY packets later nothing is expected. */
   #newestMissing = Number.NEGATIVE_INFINITY;
   #highest = -1;
   #offset = 0;
   #lastOutgoing: number;
 
-  /** `first` is the first outgoing number: 1000 … 32767, so that SRTP's rollover counter does not roll over at once. */
+  /** `first` is the first outgoing sequence number: 1000 … 32767, so that SRTP's rollover counter stays 0 at first. */
   constructor(first: number) {
     this.#lastOutgoing = first - 1;
   }
@@ -31,7 +31,7 @@ export class SequenceMap {
     return this.#highest;
   }
 
-  /** The highest number sent, unwrapped: callers cut it to 16 bits. */
+  /** The highest sequence number sent, unwrapped: callers cut it to 16 bits. */
   get lastOutgoing(): number {
     return this.#lastOutgoing;
   }
@@ -43,12 +43,12 @@ export class SequenceMap {
     this.#forgetAll();
   }
 
-  /** The newest number that a late packet may still get; −Infinity when there is none. */
+  /** The newest sequence number that a late packet may still get; −Infinity when there is none. */
   get newestMissing(): number {
     return this.#highest - this.#newestMissing < CAPACITY ? this.#newestMissing : Number.NEGATIVE_INFINITY;
   }
 
-  /** The numbers from `from` on that a late packet may still get. */
+  /** The sequence numbers from `from` on that a late packet may still get. */
   missingFrom(from: number): number[] {
     const missing: number[] = [];
     if (this.#newestMissing < from) return missing;

@@ -10,7 +10,7 @@ export function timestampDiff(a: number, b: number): number {
   return (a - b) | 0;
 }
 
-/** Unwraps 16-bit numbers. The first number seen stays itself (cycle 0). */
+/** Unwraps 16-bit sequence numbers. The first one seen stays itself (cycle 0). */
 export class SequenceExtender {
   #highest = -1;
   #started = false;
@@ -19,12 +19,12 @@ export class SequenceExtender {
     return this.#started;
   }
 
-  /** The highest extended number so far; −1 before the first. */
+  /** The highest extended sequence number so far; −1 before the first. */
   get highest(): number {
     return this.#highest;
   }
 
-  /** Extends a number without changing the highest. */
+  /** Extends a sequence number without changing the highest. */
   peek(sequenceNumber: number): number {
     if (!this.#started) return sequenceNumber;
     return this.#highest + sequenceDiff(sequenceNumber, this.#highest & 0xffff);
@@ -41,7 +41,7 @@ export class SequenceExtender {
     return extended;
   }
 
-  /** Counts the next `count` numbers as received in order. */
+  /** Counts the next `count` sequence numbers as received in order. */
   advance(count: number): void {
     this.#highest += count;
   }

@@ -4,7 +4,7 @@ import { reconnectStorm } from "./reconnect-storm.ts";
 
 const sockets = Number(process.env.STORM_SOCKETS ?? 2000);
 
-test(`[chat] ${sockets} sockets reconnect at once, each resumes without a gap, and sends continue meanwhile`, async () => {
+test(`[chat] ${sockets} sockets reconnect together, each resumes without a gap, and sends continue meanwhile`, async () => {
   const report = await reconnectStorm(sockets);
   expect(report).toMatchObject({ resumed: sockets, gaps: 0 });
   expect(report.missedEvents).toBeGreaterThanOrEqual(sockets * 3);

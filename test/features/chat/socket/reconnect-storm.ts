@@ -23,7 +23,7 @@ const PER_ROOM = 100;
 const CONNECTING_AT_ONCE = 100;
 const SENDS_WHILE_AWAY = 3;
 
-/** All sockets break and reconnect at once, resuming, while one user continues to send. */
+/** All sockets break and reconnect together, resuming, while one user continues to send. */
 export async function reconnectStorm(sockets: number): Promise<StormReport> {
   const dataDir = mkdtempSync(join(tmpdir(), "stoa-storm-"));
   const child = await ChatChild.start(dataDir);

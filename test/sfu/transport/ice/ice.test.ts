@@ -141,7 +141,7 @@ describe("ICE-lite on one port", () => {
     expect(sent).toEqual([]);
   });
 
-  test("a proven sender gets no more than it sent either", () => {
+  test("a response to a valid connectivity check is not larger than the check", () => {
     const data = check(credentials);
     receive(data, A);
     expect(sent[0]?.data.length ?? 0).toBeLessThanOrEqual(data.length);

@@ -53,7 +53,7 @@ describe("the height of a keyframe", () => {
   });
 
   test.each(["18 30aabbcc", "28 ff 08 00", "28 ffffffffff 08", "18 08 00", "08 00 00 00 00"])(
-    "AV1 without a sequence header (%p) tells nothing",
+    "AV1 without a sequence header (%p) has no known height",
     (payload) => {
       expect(heightOf("av1", payload)).toBe(0);
     },

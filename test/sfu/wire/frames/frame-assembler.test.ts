@@ -14,7 +14,7 @@ function assemble(frames: Depacketizer = new Av1Frames()) {
 
 /** A packet that is a whole AV1 frame with a sequence header. */
 const WHOLE = Uint8Array.of(0x10, 0x08, 1, 2, 3);
-/** Frames of as many packets as asked for, of which each continues the one before. */
+/** Frames of as many packets as asked for, each of which continues the one before. */
 const fragmentedAv1 = (packets: number) =>
   Array.from({ length: packets }, (_, i) =>
     Uint8Array.of((i > 0 ? 0x80 : 0) | (i < packets - 1 ? 0x40 : 0) | 0x10, i === 0 ? 0x08 : i, 7),

@@ -122,7 +122,7 @@ describe("NTP time", () => {
     expect(ntpFromMs(999.99999999)).toEqual({ seconds: 1 + 2_208_988_800, fraction: 0 });
   });
 
-  test("any time is converted within a microsecond, also after the rollover of 2036", () => {
+  test("any time is converted within a microsecond, even after the rollover of 2036", () => {
     fc.assert(
       fc.property(fc.double({ min: 0, max: 4_000_000_000_000, noNaN: true }), (ms) => {
         const { seconds, fraction } = ntpFromMs(ms);

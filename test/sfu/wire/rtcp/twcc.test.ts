@@ -274,7 +274,7 @@ describe("transport-wide feedback from a viewer", () => {
     expect(feedback.arrivals[0]).toBe(1);
   });
 
-  test("arrival times are relative to the first report, also when the reference time wraps or reports are out of order", () => {
+  test("arrival times are relative to the first report, even when the reference time wraps or reports are out of order", () => {
     const feedback = new TransportFeedback();
     for (const first of [0, 1, 0x7fffff, 0x800000, 0xfffffe, 0xffffff]) {
       const sent = new SentPackets(0);

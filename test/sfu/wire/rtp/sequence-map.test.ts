@@ -3,10 +3,10 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { SequenceMap } from "../../../../src/sfu/wire/rtp/sequence-map.ts";
 
-/** How many numbers back a packet may come late. */
+/** By how many sequence numbers a packet may come late. */
 const WINDOW = 1_024;
 
-describe("outgoing numbers", () => {
+describe("outgoing sequence numbers", () => {
   test("a missing number is accepted within the window only, and no number is accepted twice", () => {
     for (const late of [1, 2, WINDOW - 1, WINDOW, WINDOW + 1, 2 * WINDOW, 2 * WINDOW + 1]) {
       const map = new SequenceMap(1_000);
@@ -19,7 +19,7 @@ describe("outgoing numbers", () => {
     }
   });
 
-  test("memory for missing numbers is held for a window only", () => {
+  test("memory for missing sequence numbers is held for a window only", () => {
     const heldBytes = () => {
       Bun.gc(true);
       return heapStats().heapSize;

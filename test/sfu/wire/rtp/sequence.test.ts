@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { SequenceExtender, sequenceDiff, timestampDiff } from "../../../../src/sfu/wire/rtp/sequence.ts";
 
-describe("numbers that wrap", () => {
+describe("sequence numbers that wrap", () => {
   test.each([
     [0, 0, 0],
     [1, 0, 1],

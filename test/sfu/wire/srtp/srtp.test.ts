@@ -166,7 +166,7 @@ describe.each(CASES)("SRTP with %s, %s", (profile, _name, createCipher) => {
     );
   });
 
-  test("a replayed packet is refused and counted, also out of order", () => {
+  test("a replayed packet is refused and counted, even out of order", () => {
     const sender = new SrtpSender(masterKey(profile), createCipher);
     const receiver = new SrtpReceiver(masterKey(profile), createCipher);
     const sealed = [1, 2, 3, 4, 5].map((sequenceNumber) => protect(sender, rtpPacket({ sequenceNumber })));

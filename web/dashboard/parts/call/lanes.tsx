@@ -4,7 +4,7 @@ import { humanize } from "../states.tsx";
 import { durationText } from "../time.tsx";
 import { Mark, TimeAxis } from "./marks.tsx";
 
-/** A public room may have thousands of participants; only the first are shown at once. */
+/** A public room may have thousands of participants; initially only the first ones are shown. */
 const SHOWN_AT_FIRST = 30;
 
 /** The participants of a call on one timeline: quality as colour, events as marks. */

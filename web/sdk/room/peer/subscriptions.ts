@@ -208,8 +208,8 @@ function sectionOf(transport: Transport, track: RemoteTrack): Section | undefine
 }
 
 /**
- * The number of voices that the server forwards at once. Up to this many microphones have sections of their own, in sync
- * with their cameras. All further microphones share the same number of additional sections.
+ * The number of voices that the server forwards together. Up to this many microphones have sections of their own, in
+ * sync with their cameras. All further microphones share the same number of additional sections.
  */
 const VOICE_SECTIONS = 6;
 /** Sections are added in groups, because an offer costs far more than an idle section. */
