@@ -1,6 +1,9 @@
 import type { WebhookFormat } from "./enums.ts";
 
-/** The types of webhook events. `room.created`, `participant.joined` and `participant.left` are about conversations. */
+/**
+ * The types of webhook events. `room.created`, `participant.joined` and `participant.left` are about conversations, which once had
+ * the name of rooms; what happens in rooms has `call.`, `recording.` and `lobby.`.
+ */
 export const WEBHOOK_EVENT_TYPES = [
   "live_stream.created",
   "live_stream.started",

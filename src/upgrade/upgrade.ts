@@ -50,7 +50,7 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
       throw new Error("Its container ends with the process that runs now: start one of the new image instead.");
     if (endsWithService())
       throw new Error(
-        "systemd ends the service together with its process: write its unit anew (install.sh --service) and restart it.",
+        "systemd ends the service together with its process: write its unit again (install.sh --service) and restart it.",
       );
     const requested = readUpgradeNote(config.DATA_DIR);
     const binary = (requested?.state === "requested" ? requested.binary : null) ?? programPath();

@@ -52,9 +52,7 @@ export type ConnectionStats = {
 };
 
 export type RtcConnectionChange =
-  /**
-   * The participant is in the room, without media yet. `replaced`: it replaced an earlier attempt of the same client.
-   */
+  /** The participant is in the room, without media yet. `replaced`: in place of an earlier session of its identity. */
   | { type: "started"; mode: "new" | "replaced" }
   /** Media is received for the first time. */
   | { type: "connected"; transport: MediaTransport; remoteAddress: string; joinTimeMs: number }

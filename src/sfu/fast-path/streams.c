@@ -1,5 +1,5 @@
 // The published streams that are forwarded without TypeScript. A packet may pass if it is the next of an open stream and begins no
-// keyframe; TypeScript (room/uplink.ts) decides on all others, and is the reference for what is recorded here.
+// keyframe; TypeScript (room/incoming-streams.ts) decides on all others, and is the reference for what is recorded here.
 
 #include <stddef.h>
 #include <string.h>

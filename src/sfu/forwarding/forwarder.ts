@@ -74,13 +74,14 @@ export class Forwarder {
   /** The same for temporal layers. */
   #temporal = ALL_TEMPORAL;
   #targetTemporal = ALL_TEMPORAL;
+  /** The RTP timestamp of the newest frame, as temporal layers see it, and as spatial layers do. */
   #frameTimestamp = -1;
   #pictureTimestamp = -1;
   /** The layer that was forwarded last, whose clock and sequence numbers the maps follow. */
   #previous = PAUSED;
   #otherSource = false;
   #clockRate: number;
-  /** Is incremented with every layer switch. */
+  /** Counts the layers that were entered, and changes of the spatial layers: after each, subscribers need a sender report. */
   switches = 0;
   #packets = 0;
   #octets = 0;
@@ -132,7 +133,7 @@ export class Forwarder {
     return this.#targetTemporal;
   }
 
-  /** Packets are left out by their temporal layer, will be, or still are until the frame from which on the rest is forwarded. */
+  /** Whether the temporal layer of packets has to be read, because some layers are left out or the choice is about to change. */
   get readsTemporal(): boolean {
     return this.#temporal !== ALL_TEMPORAL || this.#targetTemporal !== ALL_TEMPORAL;
   }

@@ -105,6 +105,31 @@ describe("[17] calls", () => {
     ]);
   });
 
+  test("a call does not end when a client that is still joining is replaced itself", async () => {
+    const roomId = await server.room();
+    const join = async (connectionId: string) => {
+      const { token } = await server.mint(roomId, "ada");
+      return { answer: server.connect(token).join({ connectionId }) };
+    };
+    await (await join("first")).answer;
+    const { node } = server;
+    const { addParticipant } = node;
+    const [entering, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    node.addParticipant = async (participant) => {
+      entering.resolve();
+      await held.promise;
+      return addParticipant(participant);
+    };
+    const second = await join("second");
+    await entering.promise;
+    node.addParticipant = addParticipant;
+    expect(await (await join("third")).answer).toMatchObject({ type: "ack", mode: "replaced" });
+    held.resolve();
+    expect((await second.answer).type).toBe("error");
+    await settled();
+    expect(types(roomId)).toEqual(["started", "participant_joined", "participant_left", "participant_joined"]);
+  });
+
   test("closing a room ends its call and all participations", async () => {
     const roomId = await server.room();
     await server.joined(roomId, "ada");

@@ -22,7 +22,10 @@ type LiveCall = {
   roomName: string;
   /** Sessions in the call, including those whose socket dropped. */
   present: Set<string>;
-  /** Identities whose client is being replaced by another: the call does not end in between. */
+  /**
+   * Identities whose client has left for one that is still joining, so that the call does not end in between. One is removed
+   * when that client has joined or given up, but not when a third one replaces it in turn.
+   */
   replacing: Set<string>;
   /** The call began before this process; the media nodes will report who is still in it. */
   recovered: boolean;
@@ -80,7 +83,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
     participations.join(sessionId, { connectionId, identity, at });
     // The participant was in the call before this process started.
     if (call.recovered && store.presentParticipant(call.id, sessionId)) return;
-    const peak = call.present.size;
+    const participantCount = call.present.size;
     save((unit) => {
       if (!known) insert(unit, call, at);
       if (!store.get(call.id)) return;
@@ -89,7 +92,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
       store.addParticipant(
         unit,
         { ...participant, connectedAt: null, leftAt: null, leaveReason: null, quality: null, verdict: null },
-        peak,
+        participantCount,
       );
       publish(unit, call, at, {
         type: "call.participant_joined",
@@ -131,7 +134,7 @@ export function createCallLog({ bus, ids, log, now, timers, write }: Runtime, { 
         if (quality !== null) store.setQuality(unit, call.id, sessionId, quality);
         endParticipation(unit, call, row, { at, reason, verdict, connection: event });
       });
-    } else call.replacing.delete(identity);
+    } else if (reason !== "replaced") call.replacing.delete(identity);
     if (call.present.size > 0 || call.replacing.size > 0) return;
     live.delete(call.roomId);
     save((unit) => end(unit, call, at));

@@ -209,6 +209,7 @@ const EVENTS: Record<string, (data: Record<string, Json>) => Json> = {
   }),
   "message.deleted": () => ({ deletedAt: LATER, deletedBy: "ada" }),
   "call.participant_joined": () => ({ name: "Ada Lovelace" }),
+  "lobby.knocked": () => ({ name: "Ada Lovelace" }),
   "call.ringing": ({ ring }) => ({ ring: { ...ring, expiresAt: RING_EXPIRES } }),
   "call.ring_ended": ({ ring }) => ({
     ring: {
