@@ -60,6 +60,25 @@ describe("[4.1] POST /v1/rooms", () => {
     expect((await server.call("GET", "/v1/rooms/ward", { key })).body).toMatchObject({ lobby: true, captions: true });
   });
 
+  test("PATCH /v1/rooms/:id changes the fields that it names, and refuses what cannot change", async () => {
+    const { body: room } = await create("patched", { body: { name: "patched", metadata: "ward 7", lobby: true } });
+    const change = (body: object) => server.call("PATCH", `/v1/rooms/${room.id}`, { key, body });
+    const changes = { metadata: null, maxParticipants: 3, lobby: false, locked: true, captions: true };
+    for (const [field, value] of Object.entries(changes)) {
+      const { status, body } = await change({ [field]: value });
+      expect([field, status, body[field]]).toEqual([field, 200, value]);
+    }
+    expect((await server.call("GET", "/v1/rooms/patched", { key })).body).toMatchObject(changes);
+    for (const [field, value] of Object.entries({ maxParticipants: 0, locked: "yes", metadata: 7 })) {
+      const { status, body } = await change({ [field]: value });
+      expect([status, body.details]).toEqual([400, [expect.objectContaining({ field })]]);
+    }
+    expect((await server.call("GET", "/v1/rooms/patched", { key })).body).toMatchObject({
+      name: "patched",
+      ...changes,
+    });
+  });
+
   test("an encrypted room cannot be recorded, nor entered by WHIP or WHEP", async () => {
     const room = await create("sealed", { body: { name: "sealed", encrypted: true } });
     expect(room.body).toMatchObject({ encrypted: true, record: false });

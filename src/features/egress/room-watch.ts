@@ -11,7 +11,7 @@ export type EgressSource =
   | { type: "participant"; identity: string; screenShare: boolean }
   | { type: "tracks"; trackIds: string[] };
 
-export type RoomState = { serverName: string | null; tracks: SceneTrack[]; participants: string[] };
+export type RoomContent = { serverName: string | null; tracks: SceneTrack[]; participants: string[] };
 
 type Watched = { roomId: string; source: EgressSource };
 
@@ -44,7 +44,7 @@ type RoomWatchDeps = { nodes: Pick<MediaNodes, "onEvent">; liveRooms: Pick<LiveR
  */
 export function createRoomWatch({ bus, log, timers }: Runtime, { nodes, liveRooms }: RoomWatchDeps) {
   type Watcher = Watched & {
-    changed(state: RoomState): void;
+    changed(state: RoomContent): void;
     spoke(speakers: string[]): void;
     lost(): void;
     cancel: () => void;

@@ -13,7 +13,7 @@ import type { Layout } from "./compositor/scene.ts";
 import type { EgressOutput, EgressStatus } from "./egress.table.ts";
 import type { PlannedOutput } from "./output-plan.ts";
 import { RoomLink } from "./room-link.ts";
-import type { EgressSource, RoomState, RoomWatch } from "./room-watch.ts";
+import type { EgressSource, RoomContent, RoomWatch } from "./room-watch.ts";
 
 /** How long an egress waits for the first track. */
 const FIRST_TRACK_MS = 300_000;
@@ -41,7 +41,7 @@ export class RunningEgress {
   readonly #link: RoomLink;
   readonly #unwatch: () => void;
   #process: MediaProcess<ToCompositor> | null = null;
-  #state: RoomState = { serverName: null, tracks: [], participants: [] };
+  #state: RoomContent = { serverName: null, tracks: [], participants: [] };
   #speakers: string[] = [];
   #status: EgressStatus = "STARTING";
   #end: EgressEnd | null = null;
@@ -122,7 +122,7 @@ export class RunningEgress {
     return this.#runtime.timers.after(ms, () => this.stop(end));
   }
 
-  #roomChanged(state: RoomState): void {
+  #roomChanged(state: RoomContent): void {
     const had = this.#state.tracks.length > 0;
     this.#state = state;
     const has = state.tracks.length > 0;

@@ -24,7 +24,7 @@ const PAGES: [name: string, path: () => string, least: number][] = [
   ["overview", () => "", 2],
   ["start", () => "start", 2],
   ["rooms", () => "rooms", 2],
-  ["room", () => `rooms/${planted.roomId}`, 3],
+  ["room", () => `rooms/${planted.roomId}`, 9],
   ["live-streams", () => "live-streams", 3],
   ["live-stream", () => `live-streams/${planted.streamId}`, 5],
   ["chat", () => "chat", 2],

@@ -46,6 +46,20 @@ test("createRoom stores metadata, limits and timeouts, clients receive them, and
   for (const one of [ann, ben, cay]) one.close();
 }, 30_000);
 
+test("the state of a room is its metadata, unless the application has set some", async () => {
+  const { id } = await stage.stoa.rooms.create({ name: "talk", captions: true });
+  const ann = await RawClient.open(stage.wsUrl, await stage.token("talk", "ann"));
+  const stateIn = (room?: { metadata: string }) => JSON.parse(room?.metadata || "{}");
+  const state = { spotlight: [], locked: false, lobby: false, captions: true };
+  expect(stateIn((await ann.hears("join")).room)).toEqual({ stoa: state });
+  await stage.stoa.rooms.update(id, { locked: true });
+  const told = await ann.hears("roomUpdate", ({ room }) => stateIn(room).stoa?.locked === true);
+  expect(stateIn(told.room)).toEqual({ stoa: { ...state, locked: true } });
+  await stage.stoa.rooms.update(id, { metadata: "m" });
+  await ann.hears("roomUpdate", ({ room }) => room?.metadata === "m");
+  ann.close();
+}, 30_000);
+
 test("options that are not served are refused instead of dropped", async () => {
   for (const option of [{ minPlayoutDelay: 100 }, { syncStreams: true }, { roomPreset: "p" }, { egress: {} }]) {
     expect([option, await code(stage.rooms.createRoom({ name: "optional", ...option }))]).toEqual([
