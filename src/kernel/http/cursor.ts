@@ -1,7 +1,8 @@
 import { ApiError } from "../../protocol/errors.ts";
 
 /**
- * Where a page ended. Opaque to callers; `list` identifies the list, so that a cursor of one cannot be used in another.
+ * Where a page ended. Opaque to callers; `list` identifies the list, so that a cursor of one cannot be used in another. A cursor
+ * has at most 256 characters: times and UUIDs fit, ids of users (128 characters of up to four bytes) do not.
  */
 export type Position = [string | number, ...(string | number)[]];
 

@@ -113,7 +113,7 @@ function OneReport({ report, onDone }: { report: Report; onDone: () => void }) {
                 run={() => resolve("ban_sender")}
                 done={`${senderId} is banned.`}
               >
-                They can neither read nor write in this conversation until they are added as a member again.
+                They can neither read nor write in this conversation until your backend lifts the ban.
               </ConfirmButton>
             </>
           )}

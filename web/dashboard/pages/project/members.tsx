@@ -18,7 +18,7 @@ const ROLE_HINTS: Record<ProjectRole, string> = {
   OWNER: "Everything, including archiving. Its account is charged for the minutes.",
   ADMIN: "Members, settings and the audit log as well.",
   DEVELOPER: "Rooms, live streams, keys and webhooks.",
-  VIEWER: "Sees everything except the audit log and changes nothing.",
+  VIEWER: "Changes nothing, and sees neither the audit log nor moderation.",
 };
 
 /** Only an owner may add or remove owners. */
