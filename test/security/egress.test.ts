@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RoomCompositeEgressRequest, TrackEgressRequest } from "@livekit/protocol";
 import type { Encoding } from "../../src/features/egress/compositor/messages.ts";
+import type { EgressRow } from "../../src/features/egress/egress.table.ts";
 import { planOutput } from "../../src/features/egress/output-plan.ts";
 import { UploadRefused, uploadFolder } from "../../src/features/egress/uploads.ts";
 import type { RoomRow } from "../../src/features/rooms/room.table.ts";
@@ -121,7 +122,7 @@ test("the stored request contains no credential and no stream key", () => {
   }
 });
 
-describe("of two tenants", () => {
+describe("the limits of egresses are per tenant", () => {
   const programs = mkdtempSync(join(tmpdir(), "stoa-hostile-programs-"));
   writeFileSync(join(programs, "ffmpeg"), "#!/bin/sh\nexit 1\n", { mode: 0o755 });
   const { PATH } = process.env;
@@ -131,7 +132,7 @@ describe("of two tenants", () => {
     process.env.PATH = `${programs}:${PATH}`;
     stoa = testServer({
       EGRESS_DIR: root,
-      EGRESS_MAX_RUNNING: 5,
+      EGRESS_MAX_RUNNING: 6,
       EGRESS_MAX_PER_PROJECT: 3,
       EGRESS_MAX_BYTES_PER_PROJECT: 1_000,
       RECORDING_MIN_FREE_BYTES: 0,
@@ -143,6 +144,7 @@ describe("of two tenants", () => {
     rmSync(programs, { recursive: true });
   });
 
+  const AUTHOR = { actor: null, request: null, environment: "PRODUCTION" } as const;
   const roomOf = async ({ key }: { key: string }) => {
     const { body } = await stoa.call("POST", "/v1/rooms", { key, body: { name: `r-${crypto.randomUUID()}` } });
     return stoa.services.rooms.byId(String(body.id)) as RoomRow;
@@ -159,12 +161,28 @@ describe("of two tenants", () => {
           request: "{}",
           outputs: [{ kind: "file", path, format: "mp4", bucket: null }],
         },
-        { actor: null, request: null, environment: "PRODUCTION" },
+        AUTHOR,
       )
       .then(
         (row) => row.status,
         ({ code }: { code: string }) => code,
       );
+
+  test("a live composition has at most ten outputs, even with simultaneous requests", async () => {
+    const room = await roomOf(await stoa.project());
+    expect(await start(room, "show")).toBe("STARTING");
+    const { egresses } = stoa.services;
+    const shown = () => egresses.list(room)[0] as EgressRow;
+    const add = (key: number) =>
+      egresses
+        .updateStreams(shown(), [`rtmp://93.184.215.14/live/key-${key}`], [], AUTHOR)
+        .then(() => "added")
+        .catch(({ code }: { code: string }) => code);
+    const outcomes = await Promise.all(Array.from({ length: 20 }, (_, n) => add(n)));
+    expect(outcomes.filter((outcome) => outcome === "added")).toHaveLength(9);
+    expect(outcomes.filter((outcome) => outcome === "SVC_VALIDATION_FAILED")).toHaveLength(11);
+    expect(shown().outputs).toHaveLength(10);
+  });
 
   test("a tenant whose files have reached the limit starts no egress until it removes files", async () => {
     const full = await roomOf(await stoa.project());

@@ -8,7 +8,7 @@ import { bodyFor } from "./valid-body.ts";
 
 const server = await rtcServer(UNLIMITED);
 afterAll(server.close);
-/** Everything she has is in DEVELOPMENT; the credentials below are of the same project, for PRODUCTION. */
+/** Everything she has is in DEVELOPMENT; the credentials below belong to the same project, for PRODUCTION. */
 const alice = await tenantOf(server);
 const { runtime, services } = server;
 const made = { name: "of the other environment", environment: "PRODUCTION" as const };

@@ -590,7 +590,7 @@ describe("[18] a hostile media node sends every event with ids of others", () =>
   );
 
   test(
-    "what is no frame at all: the connection goes on, and so do all participants",
+    "malformed frames: the connection and all participants are unaffected",
     async () => {
       const target = await attacked();
       const before = await outside();
@@ -623,7 +623,7 @@ describe("[18] a hostile media node sends every event with ids of others", () =>
   );
 
   test(
-    "of a room that it shares with another node: nothing of the other's participants changes",
+    "events of a room that it shares with another node: the other node's participants do not change",
     async () => {
       const target = await attacked();
       const { roomId } = target;
@@ -669,7 +669,7 @@ describe("[18] a hostile media node sends every event with ids of others", () =>
         rogue.tell(event);
       await heard(target);
       const after = honest.calls.slice(calls).filter(({ method }) => method === "relay");
-      // The rogue has said that it lost the worker of the room, so the room is linked to it anew.
+      // The rogue has said that it lost the worker of the room, so the room is linked to it again.
       const methods = after.map(({ request }) => String(request.method));
       for (const method of ["addRelayed", "muteRelayed", "removeRelayed", "deliverRelayed"])
         expect(methods).not.toContain(method);
@@ -749,9 +749,9 @@ describe("[18] a hostile media node sends every event with ids of others", () =>
 
   test.each([
     ["events of others", (target: Stage) => ({ ...events(target).mediaStalled, roomId: bystander.roomId })],
-    ["events that are none", () => ({ type: "mediaStalled" })],
+    ["invalid events", () => ({ type: "mediaStalled" })],
   ])(
-    "%s without end: it is disconnected, and the server goes on",
+    "a node that sends %s without end is disconnected, and the server continues",
     async (_, eventOf) => {
       const target = await attacked();
       const before = await outside();
@@ -886,7 +886,7 @@ describe("[18] a hostile media node answers", () => {
   };
 
   test.each([...MEDIA_METHODS])(
-    "%s with anything: either what the interface says, or a refusal",
+    "%s with any value: the result is valid, or an error",
     async (method) => {
       const at = new HostileNode();
       const refused: string[] = [];

@@ -189,7 +189,7 @@ function changed(message: unknown, [name = "", ...rest]: readonly string[], to: 
   return copy;
 }
 
-/** The same message about what belongs to another node: each id, and all of them at once. */
+/** The same message about what belongs to another node: each id, and all of them together. */
 export function* foreign(message: object, theirs: Readonly<Record<string, string>>): Generator<unknown> {
   const replaced = (names: ReadonlySet<string>) =>
     JSON.parse(JSON.stringify(message), (name, value) =>

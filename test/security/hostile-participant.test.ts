@@ -56,7 +56,7 @@ for (const [name, attack] of Object.entries(TOKEN_ATTACKS)) {
 
 for (const [name, attack] of Object.entries(PARTICIPANT_ATTACKS)) {
   test(
-    `${name}: the call of another tenant on the same worker goes on`,
+    `${name}: the call of another tenant on the same worker continues`,
     async () => {
       const roomId = await owner.room();
       const { token } = await owner.mint(roomId, "mallory");

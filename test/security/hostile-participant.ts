@@ -174,7 +174,7 @@ export const PARTICIPANT_ATTACKS: Record<string, (one: HostileParticipant, round
       ),
     ),
   "messages in unknown formats": (one) => one.send(data(one.nextTsn(), { protocol: 99, flags: UNORDERED | 3 })),
-  "an association anew": (one) => one.peer.sendData(packet(0, init(FIRST_TSN))),
+  "an association that starts over": (one) => one.peer.sendData(packet(0, init(FIRST_TSN))),
   "records that nobody can read": (one) => one.peer.sendRaw(UNREADABLE),
   "an AV1 frame without end": (one) => one.source.send(one.peer, Uint8Array.of(0xd0, 7, 7), false),
   "AV1 behind a gap of 32,000 packets": (one, round) => {

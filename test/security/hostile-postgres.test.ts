@@ -207,7 +207,7 @@ test(
     follower.close();
     expect(refused).toEqual([]);
 
-    // From now on it refuses records without a seal, also after a restart.
+    // From now on it refuses records without a seal, even after a restart.
     expect(requiresSeals(two)).toBe(true);
     await attacker.insertRecord(4, encodeRecord(changes(1)));
     await expect(newer.read(3, 10)).rejects.toBeInstanceOf(LogForged);
@@ -307,7 +307,7 @@ describe("a running cluster", () => {
   );
 
   test(
-    "a forged record is applied by no server, and the cluster goes on once it is removed",
+    "a forged record is applied by no server, and the cluster continues once it is removed",
     async () => {
       group.through = leader.url;
       await group.call("POST", "/v1/rooms", { name: "before" });

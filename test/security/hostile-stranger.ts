@@ -7,7 +7,7 @@ export const FRAMING: Record<string, string> = {
   "a chunk of size -6": "transfer-encoding: chunked\r\n\r\n-6\r\n\r\n\r\n",
   "a negative chunk behind another": "transfer-encoding: chunked\r\n\r\n5\r\nhello\r\n-9\r\n\r\n\r\n",
   "a chunk past every number": `transfer-encoding: chunked\r\n\r\n${"f".repeat(16)}\r\nhello`,
-  "a chunk that goes on where it should end": "transfer-encoding: chunked\r\n\r\n5\r\nhello!!0\r\n\r\n",
+  "a chunk longer than its size": "transfer-encoding: chunked\r\n\r\n5\r\nhello!!0\r\n\r\n",
   "an extension without an end": `transfer-encoding: chunked\r\n\r\n5;${"a".repeat(2_000)}`,
   "trailers without an end": `transfer-encoding: chunked\r\n\r\n0\r\n${"x: y\r\n".repeat(1_000)}`,
   "a negative length": "content-length: -6\r\n\r\nhello",

@@ -190,7 +190,7 @@ export const TOKEN_ATTACKS: Record<string, (stage: Stage) => Promise<void>> = {
     for (const participant of [ann, mallory]) await participant.leave();
   },
 
-  async "a viewer of HLS who was removed gets nothing more with the addresses that it kept"({ owner, server }) {
+  async "a viewer of HLS who was removed gets no more media from the addresses that it kept"({ owner, server }) {
     const { body: stream } = await owner.call("POST", "/v1/live-streams", {
       title: "show",
       hostIdentity: "ada",

@@ -28,7 +28,7 @@ afterAll(async () => {
 });
 
 for (const [name, rest] of Object.entries(FRAMING)) {
-  test(`[1] a request over TLS with ${name} is a 400, and the TLS thread goes on`, async () => {
+  test(`[1] a request over TLS with ${name} is a 400, and the TLS thread continues`, async () => {
     const answer = await answerOverTls(edgePort, `POST /v1/rooms HTTP/1.1\r\nhost: localhost\r\n${rest}`);
     // A stranger is refused before the body is read: the first answer may be that one.
     expect(answer.split(/(?=HTTP\/1\.1 )/).at(-1)).toStartWith("HTTP/1.1 400 ");

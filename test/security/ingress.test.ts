@@ -84,7 +84,7 @@ async function framesOf(url: string): Promise<number> {
   return Number([...text.matchAll(/frame=(\d+)/g)].at(-1)?.[1] ?? 0);
 }
 
-test("films and playlists are read with http and https, also across hosts and redirects", async () => {
+test("films and playlists are read by http and https, even across hosts and redirects", async () => {
   for (const origin of [`http://${PUBLIC}:${plain.port}`, `https://${PUBLIC}:${secure.port}`]) {
     for (const path of ["film.ts", "beside.m3u8", "elsewhere.m3u8", "redirect"])
       expect([origin, path, await framesOf(`${origin}/${path}`)]).toEqual([origin, path, 20]);

@@ -17,7 +17,7 @@ test.each([
   ["127.0.0.1, 203.0.113.9", 403],
   ["", 403],
 ])(
-  "[10] /metrics is for this machine, also behind a proxy on it that nobody told us of: %p",
+  "[10] /metrics is for this machine only, even behind a proxy on it that is not configured: %p",
   async (forwarded, status) => {
     const headers: Record<string, string> = forwarded === undefined ? {} : { "x-forwarded-for": forwarded };
     expect((await server.call("GET", "/metrics", { headers })).status).toBe(status);

@@ -13,7 +13,7 @@ async function start() {
 }
 
 describe("[contract 16] permissions that were taken away are not restored", () => {
-  test("by a second token that was minted earlier", async () => {
+  test("a second token that was minted earlier does not restore `publish`", async () => {
     const { roomId, patch } = await start();
     const spare = await server.mint(roomId, "mallory");
     await server.joined(roomId, "mallory");
@@ -26,7 +26,7 @@ describe("[contract 16] permissions that were taken away are not restored", () =
     expect((await server.call("POST", `/whip/${roomId}`, whip)).status).toBe(403);
   });
 
-  test("by a socket that was opened before the change and joins afterwards", async () => {
+  test("a socket that was opened before the change and joins afterwards does not restore permissions", async () => {
     const { roomId, patch } = await start();
     const { token } = await server.mint(roomId, "mallory");
     const waiting = server.connect(token);
@@ -36,7 +36,7 @@ describe("[contract 16] permissions that were taken away are not restored", () =
     expect((await waiting.join()).permissions).toMatchObject({ publish: false, publishData: false });
   });
 
-  test("even if it is `join`, until the room closes", async () => {
+  test("a revoked `join` stays revoked until the room closes", async () => {
     const { roomId, patch } = await start();
     const spare = await server.mint(roomId, "mallory");
     await server.joined(roomId, "mallory");

@@ -1,5 +1,5 @@
 // needs: gcc libc6-dev libssl-dev
-/** A participant whose reports cost the media worker all that it has, beside a call that is to go on. */
+/** A participant whose reports cost the media worker all that it has, beside a call that must continue. */
 import { afterEach, expect, test } from "bun:test";
 import { RtcPeer } from "../../src/rtc-client/peer.ts";
 import { RtpSource } from "../../src/rtc-client/rtp-source.ts";

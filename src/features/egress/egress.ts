@@ -377,11 +377,17 @@ export function createEgresses(runtime: Runtime, { rooms, nodes, liveRooms }: De
         if (!found) throw invalid("removeOutputUrls", `has ${withoutKey(url)}, which is not sent to`);
         return found.output.id;
       });
-      if (egress.outputs.length + add.length > MAX_OUTPUTS)
-        throw invalid("addOutputUrls", `would make more than ${MAX_OUTPUTS} outputs`);
+      const requireRoom = (): void => {
+        if (egress.outputs.length + add.length > MAX_OUTPUTS)
+          throw invalid("addOutputUrls", `would make more than ${MAX_OUTPUTS} outputs`);
+      };
+      requireRoom();
       const context = contextOf(row, {});
       const planned = [];
       for (const url of add) planned.push(await planOutput({ kind: "stream", url }, context));
+      // The egress may have ended, or got other outputs, while names were resolved.
+      requireRunning(row);
+      requireRoom();
       for (const one of planned) egress.addStream(one);
       for (const one of removed) egress.removeStream(one);
       await write((unit) => audit(unit, author, "egress.updated", { ...row, outputs: outputsOf(egress) }));

@@ -20,6 +20,7 @@ import type { SocketEvents, TopicSocket } from "../../kernel/socket/sockets.ts";
 import { sameTenant } from "../../kernel/tenant.ts";
 import { CLOSE_CODES } from "../../protocol/close-codes.ts";
 import { ApiError } from "../../protocol/errors.ts";
+import { foreignName } from "../../protocol/ids.ts";
 import { Refusal } from "../signaling/refusal.ts";
 import type { RtcSession } from "../signaling/rtc-session.ts";
 import type { SignalingCore } from "../signaling/signaling.ts";
@@ -52,6 +53,12 @@ const PUBLISH_CODECS = ["video/VP8", "video/H264", "video/VP9", "video/AV1", "au
 /** A client that is told to leave closes its socket itself: in Firefox, livekit-client misses a message before an immediate close. */
 const CLOSES_MS = 3_000;
 
+/**
+ * Clients wait for the answer to their join before they send more. What they send earlier is kept up to this number, and together up
+ * to the size of one frame: a participant may have many sockets open.
+ */
+const MAX_EARLY_FRAMES = 32;
+
 /** How long a client that was moved may take to join the other room. */
 const MOVED_MS = 10 * 60_000;
 
@@ -75,6 +82,9 @@ type AdmittedClient = {
   openedAt: number;
   isReturning: boolean;
 };
+
+/** The room and the identity for which a token is signed. */
+type Target = ReturnType<typeof joinTarget>;
 
 export type LivekitConnections = ReturnType<typeof createLivekitConnections>;
 
@@ -100,46 +110,60 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
     if (!originAllowed(request.origin, originPolicy(token.key.projectId))) {
       throw new HttpRefusal(403, originRefused(request.origin).message);
     }
-    const { roomName, identity } = joinTarget(token);
+    const target = joinTarget(token);
     profileOf(token);
-    const room = rooms.findByName(token.key, roomName);
-    if (!room && token.claims[EXISTING_ROOM_CLAIM] === true) throw noSuchRoom();
-    const tokenId = room && tokenIdIn(room.id, token);
-    const isReturning = room !== undefined && tokenId !== undefined && rtcTokens.isKnown(tokenId, room.id, identity);
-    if (isReturning && rtcTokens.isRevoked(tokenId)) throw revoked();
-    requireValidSigning(token);
+    if (token.claims[EXISTING_ROOM_CLAIM] === true && !rooms.findByName(token.key, target.roomName)) throw noSuchRoom();
+    const isReturning = requireNotRevoked(token, target);
     return { parameters: readParameters(), request, token, openedAt, isReturning };
   }
 
   const noSuchRoom = () => new HttpRefusal(404, "the room does not exist, and this token may not create it");
   const revoked = () => new TokenRefused("the token was revoked, or its holder was removed from the room");
 
-  function requireValidSigning(token: LivekitToken): void {
-    const { projectId, environment } = token.key;
-    if (rtcTokens.isVoid({ projectId, environment, ...joinTarget(token) }, token.signedAt)) throw revoked();
+  function requireValidSigning({ key, signedAt }: LivekitToken, target: Target): void {
+    const { projectId, environment } = key;
+    if (rtcTokens.isVoid({ projectId, environment, ...target }, signedAt)) throw revoked();
+  }
+
+  /** Returns whether the token was used before. */
+  function requireNotRevoked(token: LivekitToken, target: Target): boolean {
+    const room = rooms.findByName(token.key, target.roomName);
+    const tokenId = room ? tokenIdIn(room.id, token, target) : "";
+    const isKnown = room !== undefined && rtcTokens.isKnown(tokenId, room.id, target.identity);
+    if (isKnown && rtcTokens.isRevoked(tokenId)) throw revoked();
+    requireValidSigning(token, target);
+    return isKnown;
+  }
+
+  /**
+   * The check for requests to the server API, most of whose tokens name no participant. A participant's own token may contain grants
+   * for it, such as `roomAdmin`, which end with the removal of the participant.
+   */
+  function requireNotRemoved(token: LivekitToken): void {
+    const [roomName, identity] = [foreignName(token.grant.room), foreignName(token.identity)];
+    if (roomName !== null && identity !== null) requireNotRevoked(token, { roomName, identity });
   }
 
   /** Each token has an id per room. A refreshed token keeps the id of the token that it replaces. */
-  function tokenIdIn(roomId: string, token: LivekitToken): string {
-    const { tokenId, hash } = token;
-    const { identity } = joinTarget(token);
+  function tokenIdIn(roomId: string, { tokenId, hash }: LivekitToken, { identity }: Target): string {
     if (tokenId !== null && rtcTokens.isKnown(tokenId, roomId, identity)) return tokenId;
     return `lk_${createHash("sha256").update(`${hash} ${roomId}`).digest("hex").slice(0, 40)}`;
   }
 
   async function callerOf(token: LivekitToken): Promise<RtcTokenCaller> {
-    const { roomName, identity } = joinTarget(token);
+    const target = joinTarget(token);
+    const { roomName, identity } = target;
     const { projectId, environment } = token.key;
     const { metadata, profile } = profileOf(token);
     const granted = permissionsOf(token.grant);
     const caller = await write((unit) => {
       // A removal may have been written since the client was admitted.
-      requireValidSigning(token);
+      requireValidSigning(token, target);
       const existing = rooms.findByName(token.key, roomName);
       if (!existing && token.claims[EXISTING_ROOM_CLAIM] === true) throw noSuchRoom();
       const room =
         existing ?? rooms.create(unit, token.key, { name: roomName, ...roomOptionsOf(configurationOf(token.claims)) });
-      const tokenId = tokenIdIn(room.id, token);
+      const tokenId = tokenIdIn(room.id, token, target);
       const ref = { projectId, environment, roomId: room.id };
       rtcTokens.adopt(unit, ref, { tokenId, participantIdentity: identity, expiresAt: token.expiresAt });
       return { tokenId, roomId: room.id };
@@ -263,6 +287,7 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
     let stopRefreshing = () => {};
     let stopClosing = () => {};
     const early: { text: string | null; binary: Buffer | undefined }[] = [];
+    let earlyBytes = 0;
 
     function attached(client: LivekitSession, first: Parameters<LivekitSession["attach"]>[1]): void {
       current = { client, socket: client.attach(network, first) };
@@ -318,7 +343,10 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
         if (isClosed) return;
         if (bytes > MAX_FRAME_BYTES) return network.close(CLOSE_CODES.frameTooLarge, "frame too large");
         if (current) current.client.received(current.socket, text, binary);
-        else if (early.length < 32) early.push({ text, binary: binary && Buffer.from(binary) });
+        else if (early.length < MAX_EARLY_FRAMES && earlyBytes + bytes <= MAX_FRAME_BYTES) {
+          early.push({ text, binary: binary && Buffer.from(binary) });
+          earlyBytes += bytes;
+        }
       },
       closed(code) {
         isClosed = true;
@@ -329,7 +357,7 @@ export function createLivekitConnections(runtime: Runtime, deps: ConnectionDeps)
     });
   }
 
-  return { admit, connect, readToken, callerOf };
+  return { admit, connect, readToken, requireNotRemoved, callerOf };
 }
 
 /** Null for an unexpected error. */

@@ -92,37 +92,46 @@ function unzipped({ compression, joinRequest }: WrappedJoinRequest): Uint8Array 
   }
 }
 
-const SDKS: Record<string, ClientInfo_SDK> = {
-  js: ClientInfo_SDK.JS,
-  swift: ClientInfo_SDK.SWIFT,
-  android: ClientInfo_SDK.ANDROID,
-  flutter: ClientInfo_SDK.FLUTTER,
-  go: ClientInfo_SDK.GO,
-  unity: ClientInfo_SDK.UNITY,
-  reactnative: ClientInfo_SDK.REACT_NATIVE,
-  rust: ClientInfo_SDK.RUST,
-  python: ClientInfo_SDK.PYTHON,
-  cpp: ClientInfo_SDK.CPP,
-  node: ClientInfo_SDK.NODE,
-};
+/** A map, because clients choose the names: an object would also have `constructor`, which is no SDK. */
+const SDKS: ReadonlyMap<string, ClientInfo_SDK> = new Map([
+  ["js", ClientInfo_SDK.JS],
+  ["swift", ClientInfo_SDK.SWIFT],
+  ["android", ClientInfo_SDK.ANDROID],
+  ["flutter", ClientInfo_SDK.FLUTTER],
+  ["go", ClientInfo_SDK.GO],
+  ["unity", ClientInfo_SDK.UNITY],
+  ["reactnative", ClientInfo_SDK.REACT_NATIVE],
+  ["rust", ClientInfo_SDK.RUST],
+  ["python", ClientInfo_SDK.PYTHON],
+  ["cpp", ClientInfo_SDK.CPP],
+  ["node", ClientInfo_SDK.NODE],
+]);
 
 function queryParameters(query: URLSearchParams): Omit<JoinParameters, "mode"> {
   const isReconnect = query.get("reconnect") === "1";
   return {
-    client: new ClientInfo({
-      sdk: SDKS[query.get("sdk") ?? ""] ?? ClientInfo_SDK.UNKNOWN,
-      version: query.get("version") ?? "",
-      protocol: Number(query.get("protocol") ?? 0) || 0,
-      os: query.get("os") ?? "",
-      browser: query.get("browser") ?? "",
-      clientProtocol: Number(query.get("client_protocol") ?? 0) || 0,
-    }),
+    client: bounded(
+      new ClientInfo({
+        sdk: SDKS.get(query.get("sdk") ?? "") ?? ClientInfo_SDK.UNKNOWN,
+        version: query.get("version") ?? "",
+        protocol: integerIn(query, "protocol"),
+        os: query.get("os") ?? "",
+        browser: query.get("browser") ?? "",
+        clientProtocol: integerIn(query, "client_protocol"),
+      }),
+    ),
     autoSubscribe: query.get("auto_subscribe") !== "0" && query.get("auto_subscribe") !== "false",
     resumedSessionId: isReconnect ? sessionIdOf(query.get("sid") ?? "") : null,
     isReconnect,
     offer: null,
     tracks: [],
   };
+}
+
+/** 0 for everything that is no integer of 32 bits: the messages to the room, which contain it, could not be encoded. */
+function integerIn(query: URLSearchParams, name: string): number {
+  const value = Number(query.get(name) ?? 0);
+  return (value | 0) === value ? value : 0;
 }
 
 /** The name in records and the dashboard, such as `livekit-js/2.23.0`. */

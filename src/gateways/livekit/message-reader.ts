@@ -1,5 +1,12 @@
 /** Decodes the messages of LiveKit's clients, whose number of fields is checked first: every field becomes an object. */
-import { type FieldInfo, type JsonReadOptions, type Message, type MessageType, ScalarType } from "@bufbuild/protobuf";
+import {
+  type BinaryReadOptions,
+  type FieldInfo,
+  type JsonReadOptions,
+  type Message,
+  type MessageType,
+  ScalarType,
+} from "@bufbuild/protobuf";
 import { BYTES, eachFieldAt } from "../../protocol/media/protobuf.ts";
 
 /** More fields than a request about every track of a full room has. */
@@ -10,13 +17,15 @@ const BYTES_PER_FIELD = 64;
 type Decoded<T> = { message: T; fields: number };
 
 const JSON_OPTIONS: Partial<JsonReadOptions> = { ignoreUnknownFields: true };
+/** Parts of a message are forwarded to others. They would contain unknown fields of any size, which no check sees. */
+const BINARY_OPTIONS: Partial<BinaryReadOptions> = { readUnknownFields: false };
 
 /** Null for bytes that are not such a message, and for a message with too many fields, which is not decoded. */
 export function decodeBinary<T extends Message<T>>(type: MessageType<T>, bytes: Uint8Array): Decoded<T> | null {
   const fields = fieldsIn(type, bytes);
   if (fields === null || fields > MAX_FIELDS) return null;
   try {
-    return { message: type.fromBinary(bytes), fields };
+    return { message: type.fromBinary(bytes, BINARY_OPTIONS), fields };
   } catch {
     return null;
   }
@@ -27,7 +36,10 @@ export function decodeJson<T extends Message<T>>(type: MessageType<T>, text: str
   const fields = fieldsInJson(text);
   if (fields > MAX_FIELDS) return null;
   try {
-    return { message: type.fromJsonString(text, JSON_OPTIONS), fields };
+    const message = type.fromJsonString(text, JSON_OPTIONS);
+    // JSON takes any integer as an enum. Encoding a large one throws, which must not happen when others are notified of it.
+    message.toBinary();
+    return { message, fields };
   } catch {
     return null;
   }

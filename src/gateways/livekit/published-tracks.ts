@@ -1,5 +1,12 @@
 import type { JsonValue } from "@bufbuild/protobuf";
-import { type AddTrackRequest, Encryption_Type, SimulcastCodecInfo, TrackInfo, TrackType } from "@livekit/protocol";
+import {
+  type AddTrackRequest,
+  Encryption_Type,
+  SimulcastCodecInfo,
+  TrackInfo,
+  TrackType,
+  VideoLayer,
+} from "@livekit/protocol";
 import { mayPublish } from "../../protocol/may-publish.ts";
 import { newTrackId, trackIdOf, trackSid } from "../../protocol/media/livekit-sids.ts";
 import type { NamedSection } from "../../protocol/media-node.ts";
@@ -11,6 +18,8 @@ export const MAX_TRACKS = 64;
 const MAX_NAME = 128;
 /** The maximum length of lists that are forwarded to the whole room. */
 const MAX_LISTED = 16;
+/** LiveKit's clients call their layers `q`, `h` and `f`. */
+const MAX_RID = 16;
 
 type PublishedTrack = {
   readonly trackId: string;
@@ -104,8 +113,8 @@ export class PublishedTracks {
     if (this.#byCid.size >= MAX_TRACKS) return `at most ${MAX_TRACKS} tracks at once`;
     const { trackId, info, muted } = primary;
     const { source, encryption } = primary.section;
-    const mimeType = CODECS[requested?.codec.toLowerCase() ?? ""] ?? "video/VP8";
-    info.codecs.push(new SimulcastCodecInfo({ mimeType, cid, layers: requested?.layers.slice(0, MAX_LISTED) }));
+    const mimeType = mimeTypeNamed(requested?.codec);
+    info.codecs.push(new SimulcastCodecInfo({ mimeType, cid, layers: layersOf(requested?.layers ?? []) }));
     const backup: PublishedTrack = {
       trackId,
       info,
@@ -170,16 +179,27 @@ function mimeTypeOf(info: TrackInfo | undefined, cid: string): string | undefine
   return info?.codecs.find((codec) => codec.cid === cid)?.mimeType ?? info?.mimeType;
 }
 
-const CODECS: Record<string, string> = { vp8: "video/VP8", h264: "video/H264", vp9: "video/VP9", av1: "video/AV1" };
+const CODECS: ReadonlyMap<string, string> = new Map([
+  ["vp8", "video/VP8"],
+  ["h264", "video/H264"],
+  ["vp9", "video/VP9"],
+  ["av1", "video/AV1"],
+]);
 
 /** A client that requests an unknown codec gets VP8. */
+const mimeTypeNamed = (codec = ""): string => CODECS.get(codec.toLowerCase()) ?? "video/VP8";
+
+/** The whole room is notified of the layers, with every change of the participant. */
+const layersOf = (layers: readonly VideoLayer[]): VideoLayer[] =>
+  layers.slice(0, MAX_LISTED).map((layer) => new VideoLayer({ ...layer, rid: layer.rid.slice(0, MAX_RID) }));
+
 function infoOf(request: AddTrackRequest, trackId: string, stream: string): TrackInfo {
   const { type, muted, width, height, disableDtx, source, stereo, disableRed, encryption } = request;
   const name = request.name.slice(0, MAX_NAME);
-  const layers = request.layers.slice(0, MAX_LISTED);
+  const layers = layersOf(request.layers);
   const isVideo = type === TrackType.VIDEO;
   const [requested] = request.simulcastCodecs;
-  const mimeType = isVideo ? (CODECS[requested?.codec.toLowerCase() ?? ""] ?? "video/VP8") : "audio/opus";
+  const mimeType = isVideo ? mimeTypeNamed(requested?.codec) : "audio/opus";
   return new TrackInfo({
     type,
     name,
@@ -201,7 +221,7 @@ function infoOf(request: AddTrackRequest, trackId: string, stream: string): Trac
           new SimulcastCodecInfo({
             mimeType,
             cid: request.cid,
-            layers: requested?.layers.length ? requested.layers.slice(0, MAX_LISTED) : layers,
+            layers: requested?.layers.length ? layersOf(requested.layers) : layers,
           }),
         ]
       : [],

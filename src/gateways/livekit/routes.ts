@@ -24,7 +24,7 @@ export const livekitRoutes = (http: Http, { log }: Runtime, { livekitClients }: 
     .use(rtcRoutes(http, { connections, log, requireAttempt }))
     .use(agentRoutes(http, { connections, agents, log, requireAttempt }))
     .use(ingressRoutes(http, { ingresses, log, requireAttempt: requireIngressAttempt }))
-    .use(twirpRoutes(http, { readToken: connections.readToken, services, log }));
+    .use(twirpRoutes(http, { ...connections, services, log }));
 };
 
 type RtcDeps = {

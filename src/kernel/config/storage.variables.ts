@@ -74,6 +74,11 @@ export const ingressVariables = {
     { min: 0, max: 1_000 },
     "Participants whose tracks are forwarded to other rooms at a time, each by a process of its own. 0 switches it off.",
   ),
+  FORWARD_MAX_PER_PROJECT: integer(
+    0,
+    { min: 0, max: 1_000 },
+    "Participants of one project that are forwarded at a time; 0: three quarters of FORWARD_MAX_RUNNING, so that others have a share.",
+  ),
 };
 
 export const backupVariables = {

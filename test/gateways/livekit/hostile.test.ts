@@ -6,8 +6,10 @@ import {
   JoinRequest,
   ListRoomsRequest,
   SignalRequest,
+  SignalResponse,
   TrackSource,
   TrackType,
+  UpdateParticipantMetadata,
   UpdateSubscription,
   VideoLayer,
   WorkerMessage,
@@ -15,7 +17,11 @@ import {
   WrappedJoinRequest_Compression,
 } from "@livekit/protocol";
 import { SignJWT } from "jose";
+import type { IngressSettings } from "../../../src/gateways/livekit/ingress/ingress.store.ts";
 import { readJoinParameters } from "../../../src/gateways/livekit/join-request.ts";
+import { MAX_FRAME_BYTES } from "../../../src/gateways/livekit/livekit-session.ts";
+import type { ApiKeyCaller } from "../../../src/kernel/http/callers.ts";
+import { BYTES, writeField } from "../../../src/protocol/media/protobuf.ts";
 import { type RealServer, realServer } from "../../harness/real-server.ts";
 import { RawClient } from "./harness/raw-client.ts";
 import { RawWorker } from "./harness/raw-worker.ts";
@@ -80,10 +86,16 @@ test("a client's description of itself and its tracks is truncated before others
   });
   const address = `http://localhost/rtc/v1?join_request=${wrapped(joining.toBinary())}`;
   expect(readJoinParameters(new Request(address), "one").client.toBinary().length).toBeLessThan(1_000);
+  const query = `version=${"y".repeat(50_000)}&os=${"x".repeat(50_000)}&browser=${"z".repeat(50_000)}`;
+  const asked = readJoinParameters(new Request(`http://localhost/rtc?${query}`), "two");
+  expect(asked.client.toBinary().length).toBeLessThan(1_000);
 
   const bob = await RawClient.open(wsUrl, await tokenOf("bob"));
   await bob.hears("join");
   const layers = Array.from({ length: 400 }, () => new VideoLayer({ width: 1 }));
+  layers[0] = new VideoLayer({ width: 1, rid: "r".repeat(10_000) });
+  // A field that no version of the protocol has.
+  layers[1] = VideoLayer.fromBinary(writeField(1_000, BYTES, Buffer.alloc(10_000)));
   const value = new AddTrackRequest({
     cid: "c",
     type: TrackType.VIDEO,
@@ -97,6 +109,124 @@ test("a client's description of itself and its tracks is truncated before others
   const { track } = await bob.hears("trackPublished");
   expect(track?.toBinary().length).toBeLessThan(2_000);
   bob.close();
+});
+
+test("numbers and names in the query that protobuf cannot encode are as if they were not sent", async () => {
+  for (const query of [
+    ...["1.5", "5000000000", "-5000000000", "1e999", "x"].flatMap((n) => [`client_protocol=${n}`, `protocol=${n}`]),
+    ...["constructor", "__proto__", "toString"].map((name) => `sdk=${name}`),
+  ]) {
+    const { client } = readJoinParameters(new Request(`http://localhost/rtc?${query}`), "two");
+    expect([query, client.toBinary().length, client.toJson()]).toEqual([query, 0, {}]);
+  }
+  // The whole room is notified of this number, and each notification would throw, in a timer too, which ends the server.
+  const ann = await RawClient.open(wsUrl, await tokenOf("ann", { roomJoin: true, room: "numbers" }));
+  const eve = await RawClient.open(
+    wsUrl,
+    await tokenOf("eve", { roomJoin: true, room: "numbers" }),
+    "&client_protocol=1.5",
+  );
+  expect(eve.heard[0]?.case).toBe("join");
+  const isEve = ({ identity }: { identity: string }) => identity === "eve";
+  await ann.hears("update", ({ participants }) => participants.some(isEve));
+  for (const client of [ann, eve]) client.close();
+}, 20_000);
+
+test("JSON with a number for an enum that protobuf cannot encode is malformed", async () => {
+  for (const message of [
+    '{"addTrack":{"cid":"c","type":"AUDIO","audioFeatures":[1000000000000]}}',
+    '{"addTrack":{"cid":"c","type":"VIDEO","layers":[{"quality":1000000000000}]}}',
+    '{"simulate":{"switchCandidateProtocol":1000000000000}}',
+  ]) {
+    const eve = await RawClient.open(wsUrl, await tokenOf("eve"));
+    await eve.hears("join");
+    eve.sendRaw(message);
+    expect([message, await eve.isClosed()]).toEqual([message, 4400]);
+  }
+});
+
+test("what a socket sends before its join is done is kept up to the size of one frame", async () => {
+  const { connections } = server.services.livekitClients;
+  const request = { ipAddress: "127.0.0.1", userAgent: null, origin: null };
+  const parameters = () => readJoinParameters(new Request("http://localhost/rtc?sdk=go"), "two");
+  const admitted = await connections.admit(await tokenOf("early"), request, parameters);
+  const last = 1_000;
+  const answers: number[] = [];
+  const joined = Promise.withResolvers<void>();
+  const answered = Promise.withResolvers<void>();
+  const network = {
+    bufferedBytes: 0,
+    sendBytes(data: Uint8Array) {
+      const { message } = SignalResponse.fromBinary(data);
+      if (message.case === "join") joined.resolve();
+      if (message.case !== "requestResponse") return;
+      answers.push(message.value.requestId);
+      if (message.value.requestId === last) answered.resolve();
+    },
+    close() {},
+  };
+  const events = connections.connect(network as never, admitted);
+  const ask = (requestId: number, metadata: string) => {
+    const value = new UpdateParticipantMetadata({ requestId, metadata });
+    const frame = Buffer.from(new SignalRequest({ message: { case: "updateMetadata", value } }).toBinary());
+    events.received(null, frame.length, frame);
+  };
+  // The metadata is too long, so each of these gets an answer.
+  for (let n = 1; n <= 20; n++) ask(n, "m".repeat(MAX_FRAME_BYTES / 2));
+  await joined.promise;
+  ask(last, "m".repeat(2_000));
+  await answered.promise;
+  expect(answers).toEqual([1, last]);
+  events.closed(1000);
+});
+
+test("a participant who was removed can use the server API no more with its token, not even for a request that it began before", async () => {
+  const admin = { roomAdmin: true, room: "club" };
+  const asking = async (token: string, body: BodyInit = '{"room":"club"}') => {
+    const answer = await fetch(`${server.url}/twirp/livekit.RoomService/ListParticipants`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      body,
+    });
+    return answer.status;
+  };
+  const signed = await new SignJWT({ video: { ...admin, roomJoin: true } })
+    .setProtectedHeader({ alg: "HS256" })
+    .setIssuer(key.publicId)
+    .setSubject("mallory")
+    .setIssuedAt(Math.floor(Date.now() / 1_000) - 5)
+    .setExpirationTime("10m")
+    .sign(Buffer.from(key.secret));
+  const mallory = await RawClient.open(wsUrl, signed);
+  await mallory.hears("join");
+  const part = Promise.withResolvers<ReadableStreamDefaultController>();
+  const begun = asking(signed, new ReadableStream({ start: part.resolve }));
+  (await part.promise).enqueue(Buffer.from('{"room":'));
+  expect(await asking(signed)).toBe(200);
+  const removal = await fetch(`${server.url}/twirp/livekit.RoomService/RemoveParticipant`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${await tokenOf("", admin)}`, "content-type": "application/json" },
+    body: JSON.stringify({ room: "club", identity: "mallory" }),
+  });
+  expect(removal.status).toBe(200);
+  await mallory.isClosed();
+  expect(await asking(signed)).toBe(401);
+  const rest = await part.promise;
+  rest.enqueue(Buffer.from('"club"}'));
+  rest.close();
+  expect(await begun).toBe(401);
+  // Backends name nobody in their tokens.
+  expect(await asking(await tokenOf("", admin))).toBe(200);
+});
+
+test("simultaneous requests give a project no more than 1,000 ingresses", async () => {
+  const { ingresses } = server.services.livekitClients;
+  const signer = server.services.apiKeys.signer(key.publicId) as ApiKeyCaller;
+  const settings = { name: "", roomName: "in", participantIdentity: "cam" } as IngressSettings;
+  const author = { actor: null, request: null, environment: signer.environment };
+  const create = () => ingresses.create(signer, "whip", "", settings, author);
+  const outcomes = await Promise.allSettled(Array.from({ length: 1_010 }, create));
+  expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1_000);
 });
 
 test("a flood of frames, pings included, closes the socket", async () => {

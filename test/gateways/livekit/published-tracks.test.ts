@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { AddTrackRequest, TrackSource, TrackType } from "@livekit/protocol";
+import { AddTrackRequest, SimulcastCodec, TrackSource, TrackType } from "@livekit/protocol";
 import { readSections } from "../../../src/gateways/livekit/negotiation/session-description.ts";
 import { PublishedTracks } from "../../../src/gateways/livekit/published-tracks.ts";
 
@@ -10,7 +10,7 @@ const add = (to: PublishedTracks, cid: string, source: TrackSource) =>
 const section = (mid: string, msid: string, more = "", port = 9) =>
   `m=video ${port} UDP/TLS/RTP/SAVPF 96\r\na=mid:${mid}\r\na=sendonly\r\na=msid:- ${msid}\r\n${more}`;
 
-test("tracks that Firefox offers with other ids, on sections with port 0, are matched to those it announced, also in later offers", () => {
+test("tracks that Firefox offers with other ids, on sections with port 0, are matched to those it announced, even in later offers", () => {
   const to = publishing();
   const camera = add(to, "{camera}", TrackSource.CAMERA);
   const first = section("0", "{other}", "a=bundle-only\r\n", 0);
@@ -40,4 +40,16 @@ test("a section that names its track gets that track, whatever the order of anno
   const [camera, screen] = [add(to, "camera", TrackSource.CAMERA), add(to, "screen", TrackSource.SCREEN_SHARE)];
   const sections = readSections(`v=0\r\n${section("0", "unknown")}${section("1", "camera")}`);
   expect(to.publishedSections(sections, {}).map(({ trackId }) => trackId)).toEqual([screen.trackId, camera.trackId]);
+});
+
+test("a codec with the name of a property that every object has is unknown, and a newer process can continue the session", () => {
+  for (const codec of ["constructor", "__proto__", "toString"]) {
+    const to = publishing();
+    const simulcastCodecs = [new SimulcastCodec({ codec })];
+    const added = to.add(new AddTrackRequest({ cid: "face", type: TrackType.VIDEO, simulcastCodecs }));
+    expect(added).toMatchObject({ info: { mimeType: "video/VP8" } });
+    const { sid } = (added as { info: { sid: string } }).info;
+    to.add(new AddTrackRequest({ cid: "backup", sid, type: TrackType.VIDEO, simulcastCodecs }));
+    expect(JSON.stringify(to.state())).not.toContain("native code");
+  }
 });

@@ -3,6 +3,7 @@ import { onLoopback, RoomLink } from "../../../features/egress/room-link.ts";
 import { SIGNED_TOKEN_MAX_MS } from "../../../features/rooms/token-cutoffs.ts";
 import type { ApiKeyCaller, RtcTokenCaller } from "../../../kernel/http/callers.ts";
 import { type MediaProcess, startMediaProcess } from "../../../kernel/own-command.ts";
+import { shareProblem } from "../../../kernel/project-share.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { MediaNodes } from "../../../nodes/media-nodes.ts";
 import { ApiError } from "../../../protocol/errors.ts";
@@ -50,6 +51,8 @@ export function createForwards(runtime: Runtime, { signaling, nodes, callerOf, i
   const { join, membership, publisherLimit } = signaling;
   /** Forwards by the id of the session in the other room. */
   const running = new Map<string, Forward>();
+  /** The forwards that are being started. They count, so that requests at the same time do not start more than the limit allows. */
+  const starting = new Set<{ projectId: string }>();
   metrics.gaugeOf("stoa_forwards_running", "Participants who are forwarded to other rooms", () => running.size);
 
   function tokenOf(source: RtcSession, key: ApiKeyCaller, room: string): LivekitToken {
@@ -203,60 +206,73 @@ export function createForwards(runtime: Runtime, { signaling, nodes, callerOf, i
     return session;
   }
 
+  async function start(source: RtcSession, key: ApiKeyCaller, roomName: string): Promise<string> {
+    const caller = await callerOf(tokenOf(source, key, roomName));
+    if (source.room.encrypted || isEncrypted(caller.roomId)) throw new ApiError("SVC_ROOM_ENCRYPTED");
+    const destination = await enter(source, caller);
+    const linkOf = (): SourceLink => ({
+      room: new RoomLink(nodes, source.room.id, ids.uuid),
+      opened: null,
+      mids: new Map(),
+    });
+    const links = { low: linkOf(), medium: linkOf(), high: linkOf() };
+    try {
+      publisherLimit.take(destination, true);
+      links.high.opened = links.high.room.open(source.site.serverName);
+      await links.high.opened;
+      // Nobody would end the process of a participant that another forward has replaced, or that was removed.
+      if (destination.link.state === "left")
+        throw new ApiError("SVC_CONFLICT", "The participant left the other room while it was being forwarded.");
+    } catch (error) {
+      void links.high.room.close();
+      membership.leave(destination, "failed");
+      throw error;
+    }
+    const process = startMediaProcess<ToForwarder, FromForwarder>(
+      log,
+      FORWARDER_COMMAND,
+      (message) => {
+        negotiate(forward, message).then(
+          (answer) => process.send({ type: "answer", request: message.request, answer, error: null }),
+          (error: Error) =>
+            process.send({ type: "answer", request: message.request, answer: null, error: error.message }),
+        );
+      },
+      (error) => {
+        if (!running.has(destination.id)) return;
+        log.warn({ error, roomId: source.room.id }, "livekit: forwarding of a participant failed");
+        membership.leave(destination, "failed");
+      },
+    );
+    const forward: Forward = {
+      source,
+      destination,
+      links,
+      process,
+      trackIds: new Map(),
+      wantedLayers: new Map(),
+      profile: profileOf(source),
+    };
+    running.set(destination.id, forward);
+    sendTracks(forward);
+    if (source.link.state === "left") membership.leave(destination, "left");
+    return caller.roomId;
+  }
+
   return {
     /** `roomName` is created if it does not exist. */
     async start(source: RtcSession, key: ApiKeyCaller, roomName: string): Promise<string> {
-      if (running.size >= config.FORWARD_MAX_RUNNING)
-        throw new ApiError(
-          "SVC_RATE_LIMITED",
-          `At most ${config.FORWARD_MAX_RUNNING} participants are forwarded at a time.`,
-        );
-      const caller = await callerOf(tokenOf(source, key, roomName));
-      if (source.room.encrypted || isEncrypted(caller.roomId)) throw new ApiError("SVC_ROOM_ENCRYPTED");
-      const destination = await enter(source, caller);
-      const linkOf = (): SourceLink => ({
-        room: new RoomLink(nodes, source.room.id, ids.uuid),
-        opened: null,
-        mids: new Map(),
-      });
-      const links = { low: linkOf(), medium: linkOf(), high: linkOf() };
+      const place = { projectId: key.projectId };
+      const taken = [...starting, ...[...running.values()].map(({ source }) => source.room)];
+      const limits = { ofServer: config.FORWARD_MAX_RUNNING, ofProject: config.FORWARD_MAX_PER_PROJECT };
+      const full = shareProblem(key.projectId, taken, { ...limits, what: "forwards of participants" });
+      if (full !== null) throw new ApiError("SVC_RATE_LIMITED", full);
+      starting.add(place);
       try {
-        publisherLimit.take(destination, true);
-        links.high.opened = links.high.room.open(source.site.serverName);
-        await links.high.opened;
-      } catch (error) {
-        membership.leave(destination, "failed");
-        throw error;
+        return await start(source, key, roomName);
+      } finally {
+        starting.delete(place);
       }
-      const process = startMediaProcess<ToForwarder, FromForwarder>(
-        log,
-        FORWARDER_COMMAND,
-        (message) => {
-          negotiate(forward, message).then(
-            (answer) => process.send({ type: "answer", request: message.request, answer, error: null }),
-            (error: Error) =>
-              process.send({ type: "answer", request: message.request, answer: null, error: error.message }),
-          );
-        },
-        (error) => {
-          if (!running.has(destination.id)) return;
-          log.warn({ error, roomId: source.room.id }, "livekit: forwarding of a participant failed");
-          membership.leave(destination, "failed");
-        },
-      );
-      const forward: Forward = {
-        source,
-        destination,
-        links,
-        process,
-        trackIds: new Map(),
-        wantedLayers: new Map(),
-        profile: profileOf(source),
-      };
-      running.set(destination.id, forward);
-      sendTracks(forward);
-      if (source.link.state === "left") membership.leave(destination, "left");
-      return caller.roomId;
     },
 
     stopAll(): void {

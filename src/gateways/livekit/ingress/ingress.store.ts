@@ -1,6 +1,6 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Db } from "../../../kernel/db/open.ts";
-import { changing, inserter, rowsOf, tenantColumns, updater } from "../../../kernel/db/statements.ts";
+import { changing, inserter, reading, rowsOf, tenantColumns, updater } from "../../../kernel/db/statements.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
 import type { TrackSource } from "../../../protocol/room-records.ts";
 
@@ -44,6 +44,10 @@ export function ingressStore({ $client: client }: Db) {
   const rows = rowsOf(client, ingresses);
   const byId = rows<[string]>("WHERE id = ?");
   const newest = rows<[string, string]>("WHERE project_id = ? AND environment = ? ORDER BY created_at DESC, id");
+  const count = reading<{ count: number }, [string, string]>(
+    client,
+    "SELECT count(*) AS count FROM ingresses WHERE project_id = ? AND environment = ?",
+  );
   const active = rows<[]>("WHERE status IN ('BUFFERING', 'PUBLISHING')");
   const remove = changing<[string]>(client, "DELETE FROM ingresses WHERE id = ?");
   return {
@@ -52,6 +56,7 @@ export function ingressStore({ $client: client }: Db) {
     remove: remove.run,
     active: active.all,
     get: byId.get,
+    count: ({ projectId, environment }: Tenant): number => count.get(projectId, environment)?.count ?? 0,
     list: ({ projectId, environment }: Tenant) => newest.all(projectId, environment),
   };
 }

@@ -58,8 +58,9 @@ function preferring(section: string, { codec, dtx, stereo }: PublishPreference):
   const more = `${dtx ? ";usedtx=1" : ""}${stereo ? ";stereo=1" : ""}`;
   const ordered = section.replace(/^(m=\S+ \d+ \S+) (.*?)(\r?)$/m, (_, start: string, formats: string, end: string) => {
     const types = formats.split(" ");
-    const first = types.filter((type) => codec !== null && named.get(type) === codec);
-    return `${start} ${[...first, ...types.filter((type) => !first.includes(type))].join(" ")}${end}`;
+    // One pass for each half: an offer may list tens of thousands of types.
+    const isFirst = (type: string) => codec !== null && named.get(type) === codec;
+    return `${start} ${[...types.filter(isFirst), ...types.filter((type) => !isFirst(type))].join(" ")}${end}`;
   });
   if (opus === undefined || more === "") return ordered;
   return ordered.replace(

@@ -185,7 +185,6 @@ export function createIngressService({ ingresses, urlSources }: IngressDeps): Re
         video: videoOf(video, isUrl),
         given: { audio: givenOf(audio), video: givenOf(video) },
       };
-      if (ingresses.isFull(call.key)) throw new TwirpError("resource_exhausted", "the project has 1,000 ingresses");
       if (isUrl) await urlSources.check(url, call.key);
       const shown = isUrl ? withoutSecrets(url) : "";
       const row = await ingresses.create(call.key, isUrl ? "url" : "whip", shown, settings, call.author);

@@ -14,6 +14,8 @@ import { type LivekitToken, NAME_RULE } from "../tokens.ts";
 
 type TwirpDeps = {
   readToken: (token: string) => Promise<LivekitToken>;
+  /** Throws for the token of a participant that was removed from its room or erased. */
+  requireNotRemoved: (token: LivekitToken) => void;
   services: Record<string, Record<string, Method>>;
   log: Log;
 };
@@ -22,7 +24,7 @@ const MAX_BODY_BYTES = 128 * 1_024;
 const FORMS: Record<string, "json" | "protobuf"> = { "application/json": "json", "application/protobuf": "protobuf" };
 
 /** LiveKit's server API, in Twirp's JSON and protobuf forms. */
-export const twirpRoutes = ({ infoOf }: Http, { readToken, services, log }: TwirpDeps) =>
+export const twirpRoutes = ({ infoOf }: Http, { readToken, requireNotRemoved, services, log }: TwirpDeps) =>
   new Elysia().post(
     "/twirp/:service/:method",
     async ({ request, params, set }) => {
@@ -39,8 +41,12 @@ export const twirpRoutes = ({ infoOf }: Http, { readToken, services, log }: Twir
         const method = methods && Object.hasOwn(methods, params.method) ? methods[params.method] : undefined;
         if (!method) throw new TwirpError("unimplemented", `${params.service}/${params.method} is not served here`);
         requireSomeGrant(token);
+        requireNotRemoved(token);
+        const body = await readBody(request, MAX_BODY_BYTES, tooLarge);
+        // The participant may have been removed while the body was being sent.
+        requireNotRemoved(token);
         const call = { ...token, publicUrl: info.publicUrl, author: authorOfKey({ caller: token.key, info }) };
-        const answer = await method(call, await readBody(request, MAX_BODY_BYTES, tooLarge), form);
+        const answer = await method(call, body, form);
         set.headers["content-type"] = type;
         return typeof answer === "string"
           ? answer
