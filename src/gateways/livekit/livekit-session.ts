@@ -75,7 +75,7 @@ type LivekitSessionDeps = {
   sessionOf(sessionId: string): LivekitSession | undefined;
   /** What the client has asked for this session; null for what connects best. */
   forcedTransport: ForcedTransport | null;
-  /** Takes what the client asks for its next session. */
+  /** Remembers the transport that the client asks for in its next session. */
   forceTransport(protocol: CandidateProtocol): void;
   before?: LivekitState;
 };
@@ -318,7 +318,7 @@ export class LivekitSession {
     this.send({ case: "trackSubscribed", value: new TrackSubscribed({ trackSid: trackSid(trackId) }) });
   }
 
-  /** If a participant may no longer receive a track, it gets nothing of it from now on, whatever its client does. */
+  /** If a participant may no longer receive a track, it gets no more of its packets, whatever its client does. */
   async #setReceivers(permission: SubscriptionPermission): Promise<void> {
     const { session } = this;
     const others = [...session.room.sessions.values()].filter((other) => other !== session);

@@ -13,7 +13,7 @@ const LAYERS: Partial<Record<VideoQuality, LayerChoice>> = {
 };
 const MAX_HEIGHT = 8_640;
 const MAX_FPS = 240;
-/** No client shows more tracks at once; further choices are ignored. */
+/** No client shows more tracks at the same time; further choices are ignored. */
 const MAX_CHOICES = 2_048;
 
 export type SelectionState = { exceptions: string[]; settings: [trackId: string, settings: TrackSettings][] };

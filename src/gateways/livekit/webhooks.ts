@@ -91,7 +91,7 @@ export function publishWebhooks({ bus, log, now, write }: Runtime, deps: Webhook
       room: roomInfo(row, undefined, details),
     });
   });
-  // While a call goes on, the participants of a closed room leave first, and then the room is finished.
+  // While a call continues, the participants of a closed room leave first, and then the room is finished.
   bus.inTransaction("roomClosed", (unit, { roomId, ...tenant }) => {
     if (!hasLivekitEndpoint(tenant) || registry.room(roomId) || hasOpenCall(roomId)) return;
     finished(unit, { ...tenant, roomId, at: now() });

@@ -151,7 +151,7 @@ test("participants and publishers get jobs; full and declining workers are passe
     type: JobType.JT_PARTICIPANT,
     participant: { identity: "ann" },
   });
-  // A track that was announced is none yet: publishers are those whose media has come.
+  // An announced track does not count yet: publishers are those whose media has arrived.
   const publishers = await RawWorker.open(stage.wsUrl, await workerToken(), { agentName, type: JobType.JT_PUBLISHER });
   const track = { cid: "c1", type: TrackType.AUDIO, source: TrackSource.MICROPHONE };
   ann.send({ case: "addTrack", value: new AddTrackRequest(track) });

@@ -17,7 +17,7 @@ const sectionsIn = (page: Page, identity: string) =>
   page.evaluate((identity) => window.crowd.get(identity)?.sections() ?? 0, identity);
 
 test(
-  "participants who join and leave four times reuse the same media sections, five at once and one alone",
+  "participants who join and leave four times reuse the same media sections, five together and one alone",
   async () => {
     const scripts: LivekitPackage[] = ["livekit-client", "livekit-client-two-connections"];
     const watchers = await Promise.all(

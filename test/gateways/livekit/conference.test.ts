@@ -83,7 +83,7 @@ const tileOf = (page: Page, name: string, source: "camera" | "screen_share", fra
   );
 
 test(
-  "VideoConference of @livekit/components-react has tiles, audio, chat, screen share and mute, also with our SDK",
+  "VideoConference of @livekit/components-react has tiles, audio, chat, screen share and mute, including with our SDK",
   async () => {
     const [ann, ben] = [await enter("conference", "ann", "Ann"), await enter("conference", "ben", "Ben")];
     await Promise.all([tileOf(ann, "Ben", "camera", 15), tileOf(ben, "Ann", "camera", 15)]);

@@ -11,7 +11,7 @@ afterAll(() => stage.close());
 const bytes = (text: string) => new TextEncoder().encode(text);
 
 test(
-  "livekit-client's streams, RPC and server messages reach their recipients, also across a cut socket",
+  "livekit-client's streams, RPC and server messages reach their recipients, even across a cut socket",
   async () => {
     const room = "talk";
     const own = await stage.withStoa(room, "own");

@@ -89,7 +89,7 @@ function loudestSecond(path: string, last: number, ...hertz: number[]): number {
   return seconds.toSorted((a, b) => b.loudness - a.loudness)[0]?.second ?? 0;
 }
 
-test("a room is composed into a file with the video and the sound of all, also of those who come later", async () => {
+test("a room is composed into a file with the video and the sound of all, including those who come later", async () => {
   await stage.rooms.createRoom({ name: "four eyes" });
   const outputs = {
     file: file("calls/{room_name}"),

@@ -56,7 +56,7 @@ test("a member who may create keys sees the secret, which is audited, and a revo
   expect(await validate(await stage.token("lobby", "ann", { key: publicId, secret }))).toMatch(/^401 /);
 });
 
-test("validation accepts a token or refuses it with a sentence, without writing", async () => {
+test("validation accepts a token or refuses it with the reason, without writing", async () => {
   expect(await validate(await stage.token("nobody-yet", "ann"))).toBe("200 success");
   expect(await validate(await stage.token("nobody-yet", "ann"), "/rtc")).toBe("200 success");
   expect(await stage.rooms.listRooms(["nobody-yet"])).toEqual([]);

@@ -290,7 +290,7 @@ test("a field that is not served is refused by its name, whether the request is 
   expect(egress).toMatchObject({ items: [] });
 }, 60_000);
 
-test("a caller that repeats the permissions it was told changes nothing, also of a hidden recorder", async () => {
+test("a caller that repeats the permissions it was told changes nothing, even those of a hidden recorder", async () => {
   const grant = { hidden: true, recorder: true };
   const client = await RawClient.open(stage.wsUrl, await stage.token(ROOM, "recorder", { grant }));
   await client.hears("join");

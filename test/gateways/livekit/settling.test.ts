@@ -131,7 +131,7 @@ test("a participant who left meanwhile is never announced, and tracks without a 
   expect(ann.count("mediaSectionsRequirement")).toBe(1);
 });
 
-test("a first join, or another LiveKit SDK, learns of all participants at once", async () => {
+test("a first join, or another LiveKit SDK, learns of all participants immediately", async () => {
   for (const [room, sdk, tokenFor] of [
     ["first", "js", (room: string) => tokenOf(room, "ann")],
     ["native", "go", wasThere],

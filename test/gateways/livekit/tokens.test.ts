@@ -77,7 +77,7 @@ const signed = (sub: string, room: string, times: { iat?: number; nbf?: number; 
     .sign(Buffer.from(stage.apiSecret));
 };
 
-test("a removal voids the tokens that were signed before it and never used, also without a time and in the next room", async () => {
+test("a removal voids the tokens that were signed before it and never used, even without a time and in the next room", async () => {
   const nowSeconds = Math.floor(Date.now() / 1000);
   const unused = await Promise.all([
     stage.token("away", "ann", { ttl: 700 }),

@@ -72,7 +72,7 @@ for (const script of ["livekit-client", "livekit-client-two-connections"] satisf
       await showsLines(ben, 270, 360);
       await sends(ann, "q", "h");
 
-      // A tile out of view gets nothing; when it is scrolled back into view, the video continues.
+      // A tile out of view gets no video; when it is scrolled back into view, the video continues.
       await style(ben, "display:none");
       await sends(ann);
       await style(ben, "width:160px;height:90px");

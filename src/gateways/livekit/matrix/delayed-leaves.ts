@@ -20,7 +20,7 @@ type DelayedLeave = Tenant & {
 type Job = { leave: DelayedLeave; isPresent: boolean; cancel: () => void };
 
 /**
- * Leave events that homeservers send when a delay ends (MSC4140). The delay starts anew while the participant is in the
+ * Leave events that homeservers send when a delay ends (MSC4140). The delay starts over while the participant is in the
  * room, and its event is sent at once when the participant leaves. After a restart of this server the delays end by
  * themselves.
  */
