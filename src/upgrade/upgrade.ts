@@ -62,8 +62,6 @@ export function acceptUpgrades({ config, server, command, end }: Deps): Upgrades
       throw error;
     });
     await Promise.race([server.endCompositions(), Bun.sleep(COMPOSITIONS_END_WITHIN_MS)]);
-    const leftover = (err: unknown) => log.warn({ err }, "upgrade: a background task failed after the handover");
-    process.on("uncaughtException", leftover).on("unhandledRejection", leftover);
     const handingOver = server.handOver(shared.ports).then((handedOver) => handOverTo(newer, shared, handedOver));
     handingOver.catch((err: Error) => {
       // This process has given up its data, so its supervisor has to start another one.

@@ -10,6 +10,7 @@ import { runUntilSignal } from "../signals.ts";
 import type { DevData } from "../start/dev-data.ts";
 import { createTemporaryFolder } from "../start/temporary-folder.ts";
 import { requireThreads } from "../thread-limit.ts";
+import { surviveUncaughtErrors } from "../uncaught-errors.ts";
 import { onStdinEnd } from "../until-stdin-ends.ts";
 
 const SHORT_GRACE_MS = 1_000;
@@ -39,8 +40,9 @@ export function devCommand(argv: readonly string[]): Command {
       requireThreads(config.MEDIA_WORKERS);
       const { boot } = await import("../boot.ts");
       const { ensureDevData } = await import("../start/dev-data.ts");
-      await runUntilSignal(async () => {
+      await runUntilSignal(async (end) => {
         const server = await boot(config);
+        surviveUncaughtErrors(server.runtime.log, end);
         try {
           const data = await ensureDevData(server);
           server.services.playground.openFor(data.projectId);

@@ -13,6 +13,7 @@ import { listenFailure } from "../listen-failure.ts";
 import { print } from "../print.ts";
 import { runUntilSignal } from "../signals.ts";
 import { requireThreads } from "../thread-limit.ts";
+import { surviveUncaughtErrors } from "../uncaught-errors.ts";
 
 const VISIBLE_SETTINGS = [
   "CONTROL_PLANE",
@@ -61,7 +62,7 @@ export function nodeCommand(argv: readonly string[]): Command {
       const reachableHost = await reachableHostOf(config, controlPlane);
       const log = createLog({ level: config.LOG_LEVEL, format: config.LOG_FORMAT });
       const { startNodeProcess } = await import("../../nodes/node-process.ts");
-      await runUntilSignal(async () => {
+      await runUntilSignal(async (end) => {
         const running = await startNodeProcess({ config, controlPlane, secret, reachableHost, log }).catch((error) => {
           throw explain(error, config);
         });
@@ -69,6 +70,7 @@ export function nodeCommand(argv: readonly string[]): Command {
           await running.stop("refused", 0);
           throw new CommandFailure(`${controlPlane}: ${running.reporter.problem()}${remedyOf(running, config)}`);
         }
+        surviveUncaughtErrors(log, end);
         print(greeting(running, config, controlPlane).join("\n"));
         return running;
       });

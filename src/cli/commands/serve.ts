@@ -16,6 +16,7 @@ import { print } from "../print.ts";
 import { runUntilSignal } from "../signals.ts";
 import { devDataPath } from "../start/dev-data.ts";
 import { requireThreads } from "../thread-limit.ts";
+import { surviveUncaughtErrors } from "../uncaught-errors.ts";
 
 /** The flag with which the newer process of an upgrade is started. */
 const TAKE_OVER = "--take-over";
@@ -31,16 +32,19 @@ export function serveCommand(argv: readonly string[]): Command {
       let upgrades: Upgrades | null = null;
       // Without a listener the signal would end the process.
       process.on("SIGUSR2", () => upgrades?.begin());
-      const early = config.COMMIT_LOG_URL === undefined ? await mediaThreads(config) : null;
+      const log = await openLog(config);
+      const early = config.COMMIT_LOG_URL === undefined ? { log, threads: await mediaThreads(config, log) } : null;
       const { boot, bootProxy, bootMember } = await import("../boot.ts");
       await runUntilSignal(async (end) => {
         if (config.ROLE === "edge") {
           const edge = await bootProxy(config);
+          surviveUncaughtErrors(log, end);
           print([`Stoa ${VERSION}   an edge, without data`, `  Listening  ${edge.url}`].join("\n"));
           return edge;
         }
         if (config.COMMIT_LOG_URL !== undefined) {
           const member = await bootMember(config, { rotateSecret: options.rotateSecret });
+          surviveUncaughtErrors(log, end);
           print(memberGreeting(member, config).join("\n"));
           return member;
         }
@@ -56,6 +60,7 @@ export function serveCommand(argv: readonly string[]): Command {
           server = await boot(config, { ...bootOptions, takeMediaThreads: () => early?.threads ?? null });
           print(greeting(server, config).join("\n"));
         }
+        surviveUncaughtErrors(log, end);
         upgrades = acceptUpgrades({ config, server, command: newerCommand, end });
         return server;
       });
@@ -75,12 +80,14 @@ function newerCommand(binary: string | null): string[] {
  * Media workers load their code while this thread loads that of the server. A failed start ends the process together
  * with the workers.
  */
-async function mediaThreads(config: Config): Promise<{ threads: EmbeddedMedia; log: Log }> {
-  const { MEDIA_WORKERS, LOG_LEVEL: level, LOG_FORMAT: format } = config;
+async function mediaThreads({ MEDIA_WORKERS }: Config, log: Log): Promise<EmbeddedMedia> {
   const { EmbeddedMedia } = await import("../../nodes/embedded-media.ts");
+  return EmbeddedMedia.spawn(MEDIA_WORKERS, log);
+}
+
+async function openLog({ LOG_LEVEL: level, LOG_FORMAT: format }: Config): Promise<Log> {
   const { createLog } = await import("../../kernel/log.ts");
-  const log = createLog({ level, format });
-  return { threads: EmbeddedMedia.spawn(MEDIA_WORKERS, log), log };
+  return createLog({ level, format });
 }
 
 function greeting({ url, services, media }: RunningServer, config: Config): string[] {
