@@ -218,7 +218,7 @@ export function createApp(deps: AppDeps) {
         bucketOrigins: services.attachments.storages.bucketOrigins,
       }),
     );
-  deferBodyParsing(app, createBodyReader(timers));
+  deferBodyParsing(app, createBodyReader(timers), now);
   const admission = createRequestAdmission({
     requestsInProgress: requestsInProgress(listening, loopbackRequests),
     addressOf: clientIp,

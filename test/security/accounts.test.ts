@@ -1,4 +1,5 @@
-import { afterAll, expect, test } from "bun:test";
+import { afterAll, expect, spyOn, test } from "bun:test";
+import { DUMMY_HASH } from "../../src/features/accounts/passwords.ts";
 import { mailServer } from "../harness/mail.ts";
 import { testServer } from "../harness/server.ts";
 
@@ -72,6 +73,31 @@ test("[5] a password chosen while verifying an address replaces that of whoever 
   const { status, body } = await auth("verify-email", { token, password: NEW });
   expect([status, body.passwordKept]).toEqual([200, false]);
   expect([await login(email, OLD), await login(email, NEW)]).toEqual([401, 200]);
+});
+
+test("[5] a password that is changed while it is verified opens nothing", async () => {
+  const { body } = await account("racing@example.com");
+  const { id: userId } = body.user as { id: string };
+  const { users, sessions } = server.services;
+  const { passwordHash } = users.get(userId);
+  const { verify } = Bun.password;
+  const verifying = spyOn(Bun.password, "verify").mockImplementation(async (...given) => {
+    const matches = await verify(...given);
+    await server.runtime.write((unit) => {
+      users.update(unit, userId, { passwordHash: DUMMY_HASH });
+      sessions.endAll(unit, userId);
+    });
+    return matches;
+  });
+  try {
+    const changed = await auth("factors/totp", { password: OLD }, String(body.accessToken));
+    expect([changed.status, changed.body.code]).toEqual([401, "SVC_TOKEN_REVOKED"]);
+    await server.runtime.write((unit) => void users.update(unit, userId, { passwordHash }));
+    const signedIn = await auth("login", { email: "racing@example.com", password: OLD });
+    expect([signedIn.status, signedIn.body.code]).toEqual([401, "SVC_INVALID_CREDENTIALS"]);
+  } finally {
+    verifying.mockRestore();
+  }
 });
 
 test("[5] a verification without a new password says that the earlier password is kept", async () => {

@@ -124,7 +124,12 @@ export function accountService({ config, log, write }: Runtime, deps: AccountDep
       const matches = await passwords.verify(input.password, user?.passwordHash ?? null);
       if (!user || !matches) throw new ApiError("SVC_INVALID_CREDENTIALS");
       if (mustVerify(user)) throw new ApiError("SVC_EMAIL_NOT_VERIFIED");
-      return sessions.signIn(user, await write((unit) => sessions.start(unit, user.id, client)));
+      const started = await write((unit) => {
+        // Another password, chosen while this one was verified, has ended all sessions of the old one.
+        if (users.get(user.id).passwordHash !== user.passwordHash) throw new ApiError("SVC_INVALID_CREDENTIALS");
+        return sessions.start(unit, user.id, client);
+      });
+      return sessions.signIn(user, started);
     },
 
     async refresh(refreshToken: string) {

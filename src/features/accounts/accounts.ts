@@ -46,7 +46,7 @@ export function createAccounts(runtime: Runtime, deps: Users & { invitations: In
     factors,
     accounts,
     recovery: recoveryService(runtime, accountDeps),
-    oauth: oauthService(runtime, { users: deps.users, sessions, accounts }),
+    oauth: oauthService(runtime, { users: deps.users, sessions, accounts, factors }),
   };
 }
 

@@ -173,6 +173,11 @@ export function sessionService({ db, ids, jwt, keyring, now }: Runtime, { users,
       return { session, user: users.get(session.userId), refreshToken };
     },
 
+    /** Throws for a session that has ended since its request began, as when the password was changed meanwhile. */
+    requireOpen(sessionId: string): void {
+      if (!store.findUnexpired(sessionId, now())) throw new ApiError("SVC_TOKEN_REVOKED");
+    },
+
     /** Whether the session began, or was verified by a second factor, a few minutes ago. */
     hasJustSignedIn(sessionId: string): boolean {
       const session = store.findUnexpired(sessionId, now());

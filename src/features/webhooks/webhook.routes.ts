@@ -156,7 +156,8 @@ export const webhooksRoutes = (http: Http, { write }: Runtime, { webhooks, deliv
           ({ scope, params }) => deliveries.getWithBody(refOf(scope, params), params.deliveryId),
           {
             response: { 200: DeliveryWithBody },
-            ...route("webhooks:read", "One delivery with the body sent", [
+            // The body has the text of messages, which members who only read a project do not get anywhere.
+            ...route("webhooks:manage", "One delivery with the body sent", [
               "SVC_WEBHOOK_NOT_FOUND",
               "SVC_DELIVERY_NOT_FOUND",
             ]),

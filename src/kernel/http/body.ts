@@ -1,10 +1,13 @@
 import type { TSchema } from "@sinclair/typebox";
 import type { AnyElysia } from "elysia";
 import { BunAdapter } from "elysia/adapter/bun";
+import type { ProjectRole } from "../../protocol/enums.ts";
 import { ApiError, invalid } from "../../protocol/errors.ts";
 import { jsonProblem } from "../json.ts";
+import type { Now } from "../time/clock.ts";
 import type { Timers } from "../time/timers.ts";
-import { credentialsOf } from "./guards.ts";
+import { credentialsOf, type Renew, renewalOf } from "./guards.ts";
+import type { RequestInfo } from "./request-info.ts";
 import { checkUnknownFields, checkUnknownParameters, IGNORED_FIELDS_HEADER } from "./unknown-fields.ts";
 
 export const MAX_BODY_BYTES = 1024 * 1024;
@@ -82,17 +85,32 @@ export function rawBody(request: Request): string {
 type BodyContext = {
   request: Request;
   path: string;
+  params: unknown;
+  info?: RequestInfo;
+  role?: ProjectRole;
+  archived?: boolean;
   body: unknown;
   set: { headers: Record<string, string | number | undefined> };
 };
 
 /**
+ * A small body may take hours to arrive: it costs nothing. Its sender may have been removed meanwhile, or the key may
+ * have been revoked because it was stolen.
+ */
+const LATE_MS = 1_000;
+
+/**
  * A route's last `transform`, after its guard: a client without a credential gets 401 and no information about the
  * body.
  */
-const readBodies = (read: ReadBody, schema: object | undefined) =>
+const readBodies = (read: ReadBody, schema: object | undefined, renew: Renew | null, now: Now) =>
   async function readBody(context: BodyContext): Promise<void> {
     const body = await parseBody(read, context.request, context.path);
+    if (renew !== null && Math.abs(now() - (context.info?.startedAt ?? 0)) >= LATE_MS) {
+      const { role, archived } = await renew(context.request, context.params);
+      context.role = role;
+      context.archived = archived;
+    }
     const ignored = checkUnknownFields(body, schema);
     if (ignored !== null) context.set.headers[IGNORED_FIELDS_HEADER] = ignored;
     context.body = withoutInheritedNames(body);
@@ -151,7 +169,7 @@ export const UNREAD_BODIES = {
  * Parses and validates the content of a request after the guard and the rate limiter of its route. The framework would read
  * and parse a body first, so that a client without a credential could make the server parse the largest body.
  */
-export function deferBodyParsing(app: AnyElysia, read: ReadBody): void {
+export function deferBodyParsing(app: AnyElysia, read: ReadBody, now: Now): void {
   for (const { method, path, hooks } of app.router.history as unknown as Route[]) {
     hooks.parse = method === "GET" ? undefined : [{ fn: "json" }];
     const hooksAfterGuard: { fn: unknown }[] = [];
@@ -160,7 +178,9 @@ export function deferBodyParsing(app: AnyElysia, read: ReadBody): void {
       // Sign-in providers, players and storage clients add parameters of their own, but have no credential of this API.
       hooksAfterGuard.push({ fn: checkQuery(parameters, credentialsOf(hooks).length > 0) });
     }
-    if (readsBody(method, path, hooks)) hooksAfterGuard.push({ fn: readBodies(read, hooks.body) });
+    if (readsBody(method, path, hooks)) {
+      hooksAfterGuard.push({ fn: readBodies(read, hooks.body, renewalOf(hooks), now) });
+    }
     if (hooksAfterGuard.length > 0) hooks.transform = [...(hooks.transform ?? []), ...hooksAfterGuard];
   }
 }

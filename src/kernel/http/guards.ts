@@ -192,11 +192,36 @@ function throwsErrors<Derive extends object>(errors: ErrorCode[], derive: Derive
 }
 
 type Marked = { transform?: unknown };
-type Marks = { fn: { credentials?: CredentialKind[]; errors?: ErrorCode[] } }[];
+type Hook = ((context: object) => unknown) & {
+  credentials?: CredentialKind[];
+  errors?: ErrorCode[];
+  permission?: Permission;
+};
+type Marks = { fn: Hook }[];
 
 /** The credentials that a route's guard accepts; none for an open route. */
 export function credentialsOf(hooks: Marked): CredentialKind[] {
   return ((hooks.transform ?? []) as Marks).flatMap(({ fn }) => fn.credentials ?? []);
+}
+
+type Renewed = { role?: ProjectRole; archived?: boolean };
+export type Renew = (request: Request, params: unknown) => Promise<Renewed>;
+
+/**
+ * Repeats the guard and the permission check of a route; null for an open route. Returns the role that a member has
+ * now.
+ */
+export function renewalOf(hooks: Marked): Renew | null {
+  const all = ((hooks.transform ?? []) as Marks).map(({ fn }) => fn);
+  const guards = all.filter((fn) => fn.credentials !== undefined);
+  const permits = all.filter((fn) => fn.permission !== undefined);
+  if (guards.length === 0) return null;
+  return async (request, params) => {
+    const renewed: Renewed = {};
+    for (const guard of guards) Object.assign(renewed, await guard({ request, params }));
+    for (const permitted of permits) permitted(renewed);
+    return renewed;
+  };
 }
 
 export function guardErrorsOf(hooks: Marked): ErrorCode[] {
@@ -221,8 +246,9 @@ function environmentOf(request: Request): Environment {
  */
 export function permit(permission: Permission): (context: { role: ProjectRole; archived: boolean }) => void {
   const changes = !permission.endsWith(":read") && permission !== "project:archive";
-  return ({ role, archived }) => {
+  const check = ({ role, archived }: { role: ProjectRole; archived: boolean }): void => {
     if (!PERMISSIONS[role].includes(permission)) throw new ApiError("SVC_PERMISSION_DENIED");
     if (archived && changes) throw new ApiError("SVC_CONFLICT", "The project is archived.");
   };
+  return Object.assign(check, { permission });
 }

@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
 import type { Config } from "../../../src/kernel/config/index.ts";
+import { createAuthenticator } from "../../harness/authenticator.ts";
 import { OIDC_CLIENT, oidcServer } from "../../harness/oidc.ts";
 import { type TestServer, testServer } from "../../harness/server.ts";
 
@@ -141,6 +142,25 @@ test("[5] an attacker who registered the address first is locked out when its ow
   expect((await exchange((await comeBack("ada")).answer)).body.user).toMatchObject({ emailVerified: true });
   expect((await server.call("POST", "/v1/auth/login", { body: squatter })).status).toBe(401);
   expect((await server.call("GET", "/v1/auth/me", { key: String(body.accessToken) })).status).toBe(401);
+});
+
+test("[5] a passkey of an attacker who registered the address first ends when its owner signs in", async () => {
+  const { server, exchange, comeBack } = signedInWith();
+  const squatter = { email: "ada@example.com", password: "squatters password" };
+  const { body } = await server.call("POST", "/v1/auth/register", { body: squatter });
+  const passkey = createAuthenticator("http://localhost");
+  const optionsOf = async (path: string, key?: string) =>
+    (await server.call("POST", path, { key, body: squatter })).body.options as { challenge: string };
+  const key = String(body.accessToken);
+  const response = passkey.create(await optionsOf("/v1/auth/factors/passkeys/start", key));
+  const added = await server.call("POST", "/v1/auth/factors/passkeys", { key, body: { name: "mine", response } });
+  expect(added.status).toBe(201);
+
+  const owner = await exchange((await comeBack("ada")).answer);
+  expect(owner.body.secondFactor).toBeNull();
+  const challenge = await optionsOf("/v1/auth/passkey/start");
+  const back = await server.call("POST", "/v1/auth/passkey", { body: { response: passkey.get(challenge) } });
+  expect(outcome(back)).toEqual({ status: 400, code: "SVC_SECOND_FACTOR_INVALID" });
 });
 
 test("[5] a provider does not open a closed registration, but an invitation does", async () => {

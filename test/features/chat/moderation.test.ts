@@ -123,14 +123,18 @@ describe("reports", () => {
 
 test("a blocked user cannot send direct messages, and their mentions do not count", async () => {
   await chat.room("pair", ["ada", "bob"], { type: "DIRECT" });
+  const earlier = await send(tokens.ada, "before the block", "pair");
+  const edit = (text: string) => chat.ask(tokens.ada, "PATCH", `/v1/chat/messages/${earlier.id}`, { text });
   const block = (method: string) => chat.ask(tokens.bob, method, "/v1/chat/blocks/ada");
   expect([(await block("PUT")).status, (await block("PUT")).status]).toEqual([201, 200]);
   expect((await chat.ask(tokens.bob, "GET", "/v1/chat/blocks")).body).toMatchObject([{ userId: "ada" }]);
   expect((await chat.ask(tokens.ada, "GET", "/v1/chat/blocks")).body).toEqual([]);
   expect(outcome(await chat.send(tokens.ada, "pair", "hello"))).toBe("403 SVC_BLOCKED");
+  expect(outcome(await edit("something new"))).toBe("403 SVC_BLOCKED");
   expect((await chat.send(tokens.bob, "pair", "hello")).status).toBe(201);
   expect((await send(tokens.ada, "@bob @cy")).mentions).toEqual(["cy"]);
   expect(outcome(await chat.ask(tokens.bob, "PUT", "/v1/chat/blocks/bob"))).toBe("400 SVC_VALIDATION_FAILED");
   expect((await block("DELETE")).status).toBe(204);
   expect((await chat.send(tokens.ada, "pair", "hello")).status).toBe(201);
+  expect((await edit("welcome again")).status).toBe(200);
 });

@@ -16,6 +16,8 @@ function leastRole(method: string, path: string): ProjectRole {
   if (resource === "audit-logs" || resource === "people") return "ADMIN";
   // All roles may list recordings; only those who may record can download them.
   if (path.endsWith("/download-url")) return "DEVELOPER";
+  // A delivery shows its body, and with it the text of messages.
+  if (/^\/webhooks\/\w+\/deliveries\/\w+$/.test(path)) return "DEVELOPER";
   // Signing secrets and the text of reports are for the roles that work with them.
   if (path.endsWith("/signing-secret") || /^\/chat\/(reports|word-list)/.test(path)) return "DEVELOPER";
   if (method === "GET") return "VIEWER";

@@ -311,6 +311,20 @@ describe("[18] a live stream as HLS", () => {
     expect(JSON.stringify([hers, list])).not.toMatch(new RegExp(`eve"|${tokenId}`));
   });
 
+  test("a viewer who is removed while its first request waits gets no playlist", async () => {
+    const { index, streamId, send } = await onAir();
+    send("video", VIDEO.pieces.slice(0, 9));
+    // Without sound, every first request waits for some.
+    const waiting = get(index);
+    await settled();
+    clock.advance(1_000);
+    await call("DELETE", `/v1/live-streams/${streamId}/viewers/grace`);
+    clock.advance(1_000);
+    const answer = await waiting;
+    expect(await answer.text()).toContain("SVC_TOKEN_REVOKED");
+    expect(answer.status).toBe(401);
+  });
+
   test("ends with the live stream, which then has a replay with its chat", async () => {
     const { streamId, roomId, send } = await onAir();
     send("video", VIDEO.pieces.slice(0, 3));

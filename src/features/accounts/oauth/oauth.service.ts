@@ -3,6 +3,7 @@ import type { Unit } from "../../../kernel/db/writer.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import { ApiError } from "../../../protocol/errors.ts";
 import type { AccountService, RegistrationRequest } from "../account.service.ts";
+import type { SecondFactorService } from "../second-factor/second-factor.service.ts";
 import type { SessionService } from "../session.service.ts";
 import type { UserService } from "../user.service.ts";
 import type { UserRow } from "../user.store.ts";
@@ -13,14 +14,19 @@ import { oidcProvider } from "./oidc.provider.ts";
 
 export const STATE_SECONDS = 600;
 
-type OAuthDeps = { users: UserService; sessions: SessionService; accounts: AccountService };
+type OAuthDeps = {
+  users: UserService;
+  sessions: SessionService;
+  accounts: AccountService;
+  factors: Pick<SecondFactorService, "removeAll">;
+};
 
 type Exchange = { code: string; state: string; iss?: string; inviteToken?: string };
 
 export type OAuthService = ReturnType<typeof oauthService>;
 
 /** Signing in through a provider. Its requests to the provider are made outside of units of work. */
-export function oauthService(runtime: Runtime, { users, sessions, accounts }: OAuthDeps) {
+export function oauthService(runtime: Runtime, { users, sessions, accounts, factors }: OAuthDeps) {
   const { config, db, keyring, log, now, write } = runtime;
   const store = oauthStore(db);
   const providers = new Map<string, Provider>(
@@ -77,12 +83,13 @@ export function oauthService(runtime: Runtime, { users, sessions, accounts }: OA
   }
 
   /**
-   * An attacker may have registered the e-mail address before its owner did: the unverified password and its sessions
-   * end.
+   * An attacker may have registered the e-mail address before its owner did: the unverified password, its sessions and
+   * its second factors end, because a passkey signs in by itself.
    */
   function verify(unit: Unit, user: UserRow): UserRow {
     if (user.emailVerified) return user;
     sessions.endAll(unit, user.id);
+    factors.removeAll(unit, user.id);
     return users.update(unit, user.id, { emailVerified: true, passwordHash: null });
   }
 

@@ -125,6 +125,8 @@ const factorRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { factors
     const { user, ...started } = await write((unit) => sessions.replace(unit, context.caller.sessionId, true));
     return { ...result, session: respondSignedIn(context, await sessions.signIn(user, started)) };
   };
+  /** The password may have been changed while it, or a passkey, was verified: that has ended the session. */
+  const requireOpen = ({ sessionId }: SessionCaller) => sessions.requireOpen(sessionId);
   const requirePassword = ({ userId, sessionId }: SessionCaller, { password }: { password?: string }) =>
     factors.requirePassword(users.get(userId), password, sessions.hasJustSignedIn(sessionId));
   return new Elysia({ prefix: "/v1/auth/factors", tags: ["auth"] })
@@ -150,7 +152,10 @@ const factorRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { factors
       "/passkeys",
       async (context) => {
         const { caller, body, info, set } = context;
-        const added = await factors.addPasskey(siteOf(info.publicUrl), caller.userId, body.name, body.response);
+        const { name, response } = body;
+        const added = await factors.addPasskey(siteOf(info.publicUrl), caller.userId, name, response, () =>
+          requireOpen(caller),
+        );
         set.status = 201;
         return withSession(context, added);
       },
@@ -164,7 +169,10 @@ const factorRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { factors
       "/passkeys/:passkeyId/remove",
       async ({ caller, params, body, set }) => {
         await requirePassword(caller, body);
-        await write((unit) => factors.removePasskey(unit, caller.userId, params.passkeyId));
+        await write((unit) => {
+          requireOpen(caller);
+          factors.removePasskey(unit, caller.userId, params.passkeyId);
+        });
         set.status = 204;
       },
       {
@@ -177,7 +185,10 @@ const factorRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { factors
       "/totp",
       async ({ caller, body }) => {
         await requirePassword(caller, body);
-        return write((unit) => factors.startTotp(unit, users.get(caller.userId)));
+        return write((unit) => {
+          requireOpen(caller);
+          return factors.startTotp(unit, users.get(caller.userId));
+        });
       },
       {
         transform: rateLimit("AUTH_PASSWORD_RESET_CONFIRM"),
@@ -206,7 +217,10 @@ const factorRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { factors
       "/totp/remove",
       async ({ caller, body, set }) => {
         await requirePassword(caller, body);
-        await write((unit) => factors.removeTotp(unit, caller.userId));
+        await write((unit) => {
+          requireOpen(caller);
+          factors.removeTotp(unit, caller.userId);
+        });
         set.status = 204;
       },
       {
@@ -219,7 +233,10 @@ const factorRoutes = ({ guards, rateLimit }: Http, { write }: Runtime, { factors
       "/recovery-codes",
       async ({ caller, body }) => {
         await requirePassword(caller, body);
-        return { recoveryCodes: await write((unit) => factors.replaceRecoveryCodes(unit, caller.userId)) };
+        return write((unit) => {
+          requireOpen(caller);
+          return { recoveryCodes: factors.replaceRecoveryCodes(unit, caller.userId) };
+        });
       },
       {
         transform: rateLimit("AUTH_PASSWORD_RESET_CONFIRM"),

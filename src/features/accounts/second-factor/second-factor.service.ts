@@ -160,9 +160,11 @@ export function secondFactorService(runtime: Runtime, { users, passwords, notify
       return options;
     },
 
-    async addPasskey(site: Site, userId: string, name: string, response: unknown) {
+    /** `requireSession` throws for a session that has ended meanwhile. */
+    async addPasskey(site: Site, userId: string, name: string, response: unknown, requireSession: () => void) {
       const credential = await verifyRegistration(site, response, takeChallenge("add", userId));
       return write((unit) => {
+        requireSession();
         if (store.passkey(credential.id)) throw new ApiError("SVC_CONFLICT", "This passkey is registered already.");
         const isFirst = !store.has(userId);
         const row: PasskeyRow = { ...credential, userId, name, createdAt: now(), lastUsedAt: null };

@@ -115,6 +115,7 @@ export const messageRoutes = ({ guards, idempotency }: Http, { config, write }: 
           "SVC_MESSAGE_NOT_FOUND",
           "SVC_PERMISSION_DENIED",
           "SVC_MUTED",
+          "SVC_BLOCKED",
           "SVC_MESSAGE_REFUSED",
           "SVC_FILTER_UNAVAILABLE",
           "SVC_MESSAGE_DELETED",

@@ -192,6 +192,8 @@ export function messageService({ bus, config, ids, metrics, now }: Runtime, deps
       if (message.deletedAt !== null) throw new ApiError("SVC_MESSAGE_DELETED");
       const at = now();
       requireUnmuted(access, at);
+      // An edited message reaches the other member like a new one.
+      if (access.conversation.type === "DIRECT") blocks.requireNotBlocked(access);
       if (input.text === "") throw invalid("text", "must not be empty");
       const { text, isReported } = screenedText(access.conversation, message.senderId, checkedText(input.text));
       if (text === null && input.metadata === undefined) throw invalid("text", "or metadata is required");

@@ -117,8 +117,10 @@ export function hlsService({ timers }: Runtime, { hls, streams, verify }: Deps) 
             : "is not being recorded, which HLS is made of: create it with `record`, and wait for a host to join";
         throw new ApiError("SVC_HLS_UNAVAILABLE", `The live stream ${reason}.`);
       }
-      const viewer = { tokenId: caller.tokenId, identity: caller.participantIdentity };
+      // The key is as old as the check of the token: it ends for a viewer who is removed while the request waits.
+      const key = broadcast.keys.viewerKey({ tokenId: caller.tokenId, identity: caller.participantIdentity });
       await untilStarted(broadcast);
+      if (!broadcast.keys.isViewerKey(key)) throw new ApiError("SVC_TOKEN_REVOKED");
       const [video, audio] = [broadcast.video, broadcast.audio].map((one) =>
         one.segments[0]?.complete ? one.info : null,
       );
@@ -126,7 +128,7 @@ export function hlsService({ timers }: Runtime, { hls, streams, verify }: Deps) 
       return {
         type: PLAYLIST_TYPE,
         cacheControl: "private, no-store",
-        body: multivariantPlaylist(broadcast.keys.viewerKey(viewer), video ?? null, audio ?? null),
+        body: multivariantPlaylist(key, video ?? null, audio ?? null),
       };
     },
 

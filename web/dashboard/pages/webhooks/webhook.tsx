@@ -134,7 +134,12 @@ function Deliveries({ webhookId }: { webhookId: string }) {
       columns={[
         {
           title: "Event",
-          cell: ({ id, eventType }) => <a href={path(`webhooks/${webhookId}/deliveries/${id}`)}>{eventType}</a>,
+          cell: ({ id, eventType }) =>
+            may("webhooks:manage") ? (
+              <a href={path(`webhooks/${webhookId}/deliveries/${id}`)}>{eventType}</a>
+            ) : (
+              eventType
+            ),
         },
         { title: "Status", cell: (one) => <Badge>{one.status}</Badge> },
         { title: "Attempts", cell: ({ attempts }) => <Attempts attempts={attempts} /> },
