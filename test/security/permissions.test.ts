@@ -36,6 +36,21 @@ describe("[contract 16] permissions that were taken away are not restored", () =
     expect((await waiting.join()).permissions).toMatchObject({ publish: false, publishData: false });
   });
 
+  test("two simultaneous changes of a participant take both permissions away, from the live session too", async () => {
+    const { roomId, patch } = await start();
+    const mallory = await server.joined(roomId, "mallory");
+    const changes = [{ publish: false }, { publishData: false }, { updateMetadata: false }];
+    const answers = await Promise.all(changes.map((permissions) => patch("mallory", { permissions })));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    const none = { publish: false, publishData: false, updateMetadata: false };
+    expect(server.node.peers()).toMatchObject([{ permissions: none }]);
+    expect(mallory.of("permissions.changed").at(-1)).toMatchObject({ permissions: none });
+    const { body } = await server.call("GET", `/v1/rooms/${roomId}/participants`, { key: server.key });
+    expect(body).toMatchObject([{ identity: "mallory", permissions: none }]);
+    const publish = [{ mid: "0", clientTrackId: "c", kind: "audio", source: "microphone" }];
+    expect((await mallory.ask("media.offer", { sdp: "v=0", publish, subscribe: [] })).code).toBe("PERMISSION_DENIED");
+  });
+
   test("a revoked `join` stays revoked until the room closes", async () => {
     const { roomId, patch } = await start();
     const spare = await server.mint(roomId, "mallory");

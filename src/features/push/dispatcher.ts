@@ -6,6 +6,7 @@ import { VERSION } from "../../kernel/version.ts";
 import type { PushPayload } from "../../protocol/chat-records.ts";
 import type { ChatService } from "../chat/chat.ts";
 import { attempt, type Outcome } from "../webhooks/attempt.ts";
+import { createDeliverySlots } from "../webhooks/delivery-limits.ts";
 import { backoffMs } from "../webhooks/retry.ts";
 import { loopbackAllowed, targetRule } from "../webhooks/url-check.ts";
 import { encryptPush, receiverKeys } from "./encryption.ts";
@@ -19,15 +20,14 @@ type DispatcherDeps = {
   subscriptions: SubscriptionService;
   chat: ChatService;
   vapid: Vapid;
-  /** Processes one batch of the queue; returns false when the queue is empty. */
-  fanOut: (unit: Unit) => boolean;
+  /** Processes one batch of the queue. Returns the push services to notify; null when the queue is empty. */
+  fanOut: (unit: Unit) => Set<string> | null;
 };
-type Running = { origin: string; subscriptionId: string; controller: AbortController; done: Promise<void> };
+type Running = { subscriptionId: string; controller: AbortController; done: Promise<void> };
 
 const MAX_ATTEMPTS_AT_ONCE = 64;
-/** A push service that hangs must not delay the others. */
-const MAX_ATTEMPTS_PER_ORIGIN = 16;
-const DUE_PER_QUERY = 512;
+/** Any user can subscribe with endpoints that never respond, at as many hosts as it has names. */
+const SLOTS = { all: MAX_ATTEMPTS_AT_ONCE, perEndpoint: 16, unproven: 40 };
 const CHECK_EVERY_MS = 10_000;
 /** Enough for a notification; the conversation has the whole text. */
 const MAX_TEXT_CHARACTERS = 300;
@@ -41,17 +41,29 @@ export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps) {
   const { store, subscriptions, chat, vapid, fanOut } = deps;
   const attempts = metrics.counter("stoa_push_attempts_total", "Web Push attempts by outcome", ["outcome"]);
   const running = new Map<number, Running>();
-  let state: "idle" | "started" | "stopped" = "idle";
+  const slots = createDeliverySlots(SLOTS);
+  /** When the first delivery to each push service is due, by its origin. Those that were served are at the end. */
+  const wakeAt = new Map<string, number>();
+  /** `stepping` is `runDue` without `start`: it sends due deliveries and then stops. */
+  let state: "idle" | "stepping" | "started" | "stopped" = "idle";
   const rounds = new SerialRun(startDue);
   let cancelTimer = () => {};
 
+  const isSending = () => state === "started" || state === "stepping";
+
   function wake(): void {
-    if (state === "started") void rounds.run();
+    if (isSending()) void rounds.run();
+  }
+
+  function wakeAll(): void {
+    for (const { origin, dueAt } of store.waitingOrigins()) wakeAt.set(origin, dueAt);
   }
 
   async function startDue(): Promise<void> {
     try {
-      while (await write(fanOut));
+      for (let origins = await write(fanOut); origins !== null; origins = await write(fanOut)) {
+        for (const origin of origins) wakeAt.set(origin, now());
+      }
       launchDue();
     } catch (err) {
       log.error({ err }, "push: starting due deliveries failed");
@@ -63,38 +75,63 @@ export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps) {
     cancelTimer();
     if (state !== "started") return;
     const at = now();
-    const next = Math.min(store.nextDue(at) ?? Number.POSITIVE_INFINITY, at + CHECK_EVERY_MS);
+    let next = at + CHECK_EVERY_MS;
+    // Push services that are due already wait for a slot and are served when one is released.
+    for (const dueAt of wakeAt.values()) if (dueAt > at && dueAt < next) next = dueAt;
     cancelTimer = timers.after(next - at, wake);
   }
 
+  /** Sends one delivery per push service and round until no more may be sent now. */
   function launchDue(): void {
-    if (state === "stopped") return;
-    for (const delivery of store.due(now(), DUE_PER_QUERY)) {
-      if (running.size >= MAX_ATTEMPTS_AT_ONCE) return;
-      if (running.has(delivery.id)) continue;
-      const subscription = store.get(delivery.subscriptionId);
-      if (!subscription) continue;
-      const { origin } = new URL(subscription.endpoint);
-      const others = [...running.values()];
-      // Any user can subscribe with an endpoint that never responds, which must not occupy all attempts.
-      if (others.some((one) => one.subscriptionId === subscription.id)) continue;
-      if (others.filter((one) => one.origin === origin).length >= MAX_ATTEMPTS_PER_ORIGIN) continue;
-      const controller = new AbortController();
-      const done = deliver(delivery, subscription, controller).finally(() => {
-        running.delete(delivery.id);
-        wake();
-      });
-      running.set(delivery.id, { origin, subscriptionId: subscription.id, controller, done });
+    if (!isSending()) return;
+    const at = now();
+    let launched = true;
+    while (launched) {
+      launched = false;
+      for (const [origin, dueAt] of [...wakeAt]) {
+        if (dueAt <= at && slots.isFree(origin) && serve(origin, at)) launched = true;
+      }
     }
   }
 
+  /** Returns true when a delivery was sent. */
+  function serve(origin: string, at: number): boolean {
+    wakeAt.delete(origin);
+    // Each subscription has one attempt at a time: what follows may replace it, or would time out as well.
+    const delivery = store.nextTo(
+      origin,
+      [...running.values()].map(({ subscriptionId }) => subscriptionId),
+    );
+    const subscription = delivery && store.get(delivery.subscriptionId);
+    if (!subscription) return false;
+    wakeAt.set(origin, delivery.nextAttemptAt);
+    if (delivery.nextAttemptAt > at) return false;
+    launch(delivery, subscription);
+    return true;
+  }
+
+  function launch(delivery: DeliveryRow, subscription: SubscriptionRow): void {
+    const controller = new AbortController();
+    const done = deliver(delivery, subscription, controller).finally(() => {
+      running.delete(delivery.id);
+      wakeAt.set(delivery.origin, now());
+      wake();
+    });
+    running.set(delivery.id, { subscriptionId: subscription.id, controller, done });
+  }
+
   async function deliver(delivery: DeliveryRow, subscription: SubscriptionRow, controller: AbortController) {
+    const release = slots.take(delivery.origin);
+    let responded: boolean | null = null;
     try {
       const outcome = await send(delivery, subscription, controller);
+      if (outcome !== "dropped") responded = outcome.kind === "answered";
       if (outcome === "dropped") await write((unit) => store.removeDelivery(unit, delivery));
       else if (outcome.kind !== "abandoned") await write((unit) => record(unit, delivery, subscription, outcome));
     } catch (err) {
       log.error({ err }, "push: outcome of a delivery not saved");
+    } finally {
+      release(responded);
     }
   }
 
@@ -171,6 +208,7 @@ export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps) {
     wake,
     start(): void {
       state = "started";
+      wakeAll();
       wake();
     },
     /** Waits for running attempts until `deadline`; aborted ones are repeated after the restart. */
@@ -187,10 +225,11 @@ export function createPushDispatcher(runtime: Runtime, deps: DispatcherDeps) {
     },
     /** Sends everything that is due; resolves when no attempt is running. */
     async runDue(): Promise<void> {
-      do {
-        await rounds.run();
-        await untilIdle();
-      } while (store.firstQueued() !== null);
+      if (state === "idle") state = "stepping";
+      wakeAll();
+      await rounds.run();
+      await untilIdle();
+      if (state === "stepping") state = "idle";
     },
   };
 }

@@ -84,10 +84,11 @@ export function createFanOut(
     return row.createdAt + config.PUSH_TTL_SECONDS * 1000;
   }
 
-  /** Processes one batch of the oldest queued event; false when the queue is empty. */
-  return (unit: Unit): boolean => {
+  /** Processes one batch of the oldest queued event. Returns the push services to notify; null when the queue is empty. */
+  return (unit: Unit): Set<string> | null => {
     const row = store.firstQueued();
-    if (!row) return false;
+    if (!row) return null;
+    const origins = new Set<string>();
     const { userIds, isLast } = recipients(row);
     const expiresAt = expiryOf(row);
     const { conversationId, subjectId } = row;
@@ -95,9 +96,12 @@ export function createFanOut(
       if (!subscriptions.mayReceive(subscription, conversationId)) continue;
       const kind = kindFor(row, subscription.userId);
       if (kind === null || expiresAt <= now()) continue;
+      const { origin } = new URL(subscription.endpoint);
+      origins.add(origin);
       const topic = topicOf(kind, row.kind === "message" ? conversationId : subjectId);
       store.saveDelivery(unit, {
         subscriptionId: subscription.id,
+        origin,
         kind,
         topic,
         conversationId,
@@ -109,7 +113,7 @@ export function createFanOut(
     }
     if (isLast) store.dequeue(unit, row.id);
     else store.advance(unit, row.id, userIds.at(-1) ?? "");
-    return true;
+    return origins;
   };
 }
 

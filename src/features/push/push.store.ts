@@ -49,14 +49,14 @@ export function pushStore({ $client: client }: Db) {
        WHERE conversation_id = ? AND user_id > ? AND status = 'ACTIVE' ORDER BY user_id LIMIT ?`,
   );
 
-  const due = reading<DeliveryRow, [number, number]>(
+  const nextTo = reading<DeliveryRow, [string, string]>(
     client,
-    `SELECT ${columnsOf(pushDeliveries)} FROM push_deliveries WHERE next_attempt_at <= ?
-       ORDER BY next_attempt_at, id LIMIT ?`,
+    `SELECT ${columnsOf(pushDeliveries)} FROM push_deliveries
+       WHERE origin = ? AND subscription_id NOT IN (SELECT value FROM json_each(?)) ORDER BY next_attempt_at, id LIMIT 1`,
   );
-  const next = reading<{ at: number | null }, [number]>(
+  const waitingOrigins = reading<{ origin: string; dueAt: number }, []>(
     client,
-    "SELECT min(next_attempt_at) AS at FROM push_deliveries WHERE next_attempt_at > ?",
+    "SELECT origin, min(next_attempt_at) AS dueAt FROM push_deliveries GROUP BY origin",
   );
   const removeDelivery = changing(client, "DELETE FROM push_deliveries WHERE id = ? AND subject_id = ?");
   const retryAt = changing(
@@ -116,8 +116,11 @@ export function pushStore({ $client: client }: Db) {
       `ON CONFLICT (subscription_id, topic) DO UPDATE SET kind = excluded.kind, subject_id = excluded.subject_id,
        expires_at = excluded.expires_at`,
     ),
-    due: (at: number, limit: number): DeliveryRow[] => due.all(at, limit),
-    nextDue: (after: number): number | null => next.get(after)?.at ?? null,
+    /** The delivery to this push service that is due first, without those to these subscriptions. */
+    nextTo: (origin: string, withoutSubscriptions: string[]): DeliveryRow | null =>
+      nextTo.get(origin, JSON.stringify(withoutSubscriptions)),
+    /** The push services with deliveries, and when the first of each is due. */
+    waitingOrigins: () => waitingOrigins.all(),
     /** Keeps the delivery when a newer message or ring has replaced its subject in the meantime. */
     removeDelivery: (unit: Unit, { id, subjectId }: DeliveryRow) => void removeDelivery.run(unit, id, subjectId),
     retryAt: (unit: Unit, { id }: DeliveryRow, at: number) => void retryAt.run(unit, id, at),

@@ -43,6 +43,8 @@ export const pushQueue = sqliteTable("push_queue", {
 export const pushDeliveries = sqliteTable("push_deliveries", {
   id: integer("id").primaryKey(),
   subscriptionId: text("subscription_id").notNull(),
+  /** The push service: the origin of the subscription's endpoint. */
+  origin: text("origin").notNull(),
   kind: text("kind").$type<PushKind>().notNull(),
   topic: text("topic").notNull(),
   ...conversationColumn,

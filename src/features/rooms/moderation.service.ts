@@ -6,7 +6,7 @@ import type { Participant, Permissions, Track } from "../../protocol/room-record
 import { DATA_SEND_MAX_BYTES } from "../../protocol/signaling.ts";
 import { auditTrail } from "../audit/audit-trail.ts";
 import type { LiveRooms } from "./live-rooms.ts";
-import { checkedDisplayName, checkedMetadata, resolvePermissions } from "./participant.ts";
+import { checkedDisplayName, checkedMetadata } from "./participant.ts";
 import type { RoomRef, RoomService } from "./room.service.ts";
 import type { RoomRow } from "./room.table.ts";
 import type { RtcTokenService } from "./rtc-token.service.ts";
@@ -66,10 +66,12 @@ export function moderationService(
         return updated;
       }
       const changed = change.permissions;
-      const permissions = resolvePermissions(changed, liveRooms.permissionsOf(roomId, identity));
+      if (!liveRooms.has(roomId, identity)) throw new ApiError("SVC_PARTICIPANT_NOT_FOUND");
       // The permissions are saved first, so that a participant who reconnects in the meantime does not get the old
-      // ones.
+      // ones. What is applied is what is saved then: of two changes at the same time, neither takes back the other.
       await write((unit) => rtcTokens.changePermissions(unit, roomId, identity, changed));
+      const granted = liveRooms.permissionsOf(roomId, identity);
+      const permissions = rtcTokens.effectivePermissions(roomId, identity, granted);
       const updated = await liveRooms.update(roomId, identity, { permissions, ...profile });
       await record();
       return updated;

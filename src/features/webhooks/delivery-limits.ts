@@ -1,18 +1,24 @@
 import type { EndpointRow } from "./store/webhook.table.ts";
 
-/** Below the 256 connections that `fetch` keeps open: further requests would wait in its queue unnoticed. */
-const MAX_SLOTS = 192;
-const SLOTS_PER_ENDPOINT = 4;
-/** All endpoints that do not respond share these slots, so that they never delay responsive endpoints. */
-const UNPROVEN_SLOTS = 128;
+/** How many attempts are made at once. */
+type SlotLimits = {
+  all: number;
+  perEndpoint: number;
+  /** All endpoints that do not respond share these slots, so that they never delay responsive endpoints. */
+  unproven: number;
+};
+
+/** With those of pushes no more than the 256 connections that `fetch` keeps open: further requests would wait in its queue unnoticed. */
+const WEBHOOK_SLOTS: SlotLimits = { all: 192, perEndpoint: 4, unproven: 128 };
 /** At this number the set is cleared, because it also contains deleted endpoints; the others soon respond again. */
 const MAX_PROVEN = 10_000;
 
 /**
- * Limits concurrent attempts. An endpoint whose last attempt got a response, of whatever status, is proven and has four
- * slots. Any other endpoint has one slot of those that all unproven endpoints share.
+ * Limits concurrent attempts. An endpoint whose last attempt got a response, of whatever status, is proven and has some
+ * slots of its own. Any other endpoint has one slot of those that all unproven endpoints share. To pushes, a push service is
+ * one endpoint.
  */
-export function createDeliverySlots() {
+export function createDeliverySlots(limits: SlotLimits = WEBHOOK_SLOTS) {
   const busyOf = new Map<string, number>();
   const proven = new Set<string>();
   let busy = 0;
@@ -20,13 +26,13 @@ export function createDeliverySlots() {
 
   return {
     isFree(endpointId: string): boolean {
-      if (busy >= MAX_SLOTS) return false;
+      if (busy >= limits.all) return false;
       const own = busyOf.get(endpointId) ?? 0;
-      return proven.has(endpointId) ? own < SLOTS_PER_ENDPOINT : own < 1 && busyUnproven < UNPROVEN_SLOTS;
+      return proven.has(endpointId) ? own < limits.perEndpoint : own < 1 && busyUnproven < limits.unproven;
     },
 
-    /** Takes one of the free slots; the returned function releases it. */
-    take(endpointId: string): (responded: boolean) => void {
+    /** Takes one of the free slots; the returned function releases it. Pass null if nothing was sent. */
+    take(endpointId: string): (responded: boolean | null) => void {
       const unproven = proven.has(endpointId) ? 0 : 1;
       busyOf.set(endpointId, (busyOf.get(endpointId) ?? 0) + 1);
       busy += 1;
@@ -37,6 +43,7 @@ export function createDeliverySlots() {
         else busyOf.delete(endpointId);
         busy -= 1;
         busyUnproven -= unproven;
+        if (responded === null) return;
         if (proven.size >= MAX_PROVEN) proven.clear();
         if (responded) proven.add(endpointId);
         else proven.delete(endpointId);

@@ -33,7 +33,7 @@ import { type PublishedState, PublishedTracks } from "./published-tracks.ts";
 import { type LivekitDetails, roomInfo } from "./records.ts";
 import { SignalNotifier } from "./signal-notifier.ts";
 import { createRequestHandler, isKeepalive, type Request, readRequest, requestReference } from "./signal-requests.ts";
-import { type PermissionsState, SubscriptionPermissions } from "./subscription-permissions.ts";
+import { type PermissionsState, requestedPermissions, SubscriptionPermissions } from "./subscription-permissions.ts";
 import type { LivekitToken } from "./tokens.ts";
 import { type SelectionState, TrackSelection } from "./track-selection.ts";
 
@@ -45,6 +45,8 @@ const MAX_SIMULATED_SECONDS = 60;
 const TOO_MANY_REQUESTS = "too many requests; try again later";
 /** LiveKit's browser client takes two seconds to reconnect, even if it is connected sooner. */
 const DEFER_CHANGES_MS = 2_500;
+/** The rest after a change of who receives the client's tracks, for each participant and each track that one gets or loses by it. */
+const REST_MS = 1;
 
 /** The state with which a newer process of this server continues a session. */
 export type LivekitState = {
@@ -80,6 +82,10 @@ type LivekitSessionDeps = {
   before?: LivekitState;
 };
 
+type ReceivingChange = { trackId: string; allowed: boolean };
+
+const nextTurn = () => new Promise<void>((resolve) => void setImmediate(resolve));
+
 /** One connected LiveKit client: its socket uses protobuf, and the room treats it like one of our own clients. */
 export class LivekitSession {
   readonly session: RtcSession;
@@ -91,7 +97,10 @@ export class LivekitSession {
   readonly published: PublishedTracks;
   readonly #selection: TrackSelection;
   readonly #negotiator: Negotiator;
-  readonly #receivers: SubscriptionPermissions;
+  #receivers: SubscriptionPermissions;
+  /** What the client has asked for and is not applied yet. */
+  #wantedReceivers: SubscriptionPermission | null = null;
+  #isResting = false;
   readonly #handleRequest: (request: Request) => Promise<void>;
   readonly #spend: ReturnType<typeof createFrameBudget>;
   readonly #spendOnPings: ReturnType<typeof createFrameBudget>;
@@ -161,7 +170,7 @@ export class LivekitSession {
       autoSubscribe: this.deps.autoSubscribe,
       published: this.published.state(),
       selection: this.#selection.state(),
-      receivers: this.#receivers.state(),
+      receivers: (this.#wantedReceivers ? requestedPermissions(this.#wantedReceivers) : this.#receivers).state(),
       negotiator: this.#negotiator.state(),
     };
   }
@@ -318,32 +327,70 @@ export class LivekitSession {
     this.send({ case: "trackSubscribed", value: new TrackSubscribed({ trackSid: trackSid(trackId) }) });
   }
 
-  /** If a participant may no longer receive a track, it gets no more of its packets, whatever its client does. */
+  /**
+   * One small frame changes tracks for all other participants, so a client that sends many has only its newest one applied,
+   * after a rest.
+   */
   async #setReceivers(permission: SubscriptionPermission): Promise<void> {
-    const { session } = this;
-    const others = [...session.room.sessions.values()].filter((other) => other !== session);
-    const pairs = others.flatMap((other) => [...session.tracks.keys()].map((trackId) => ({ other, trackId })));
-    const before = pairs.map(({ other, trackId }) => this.#receivers.mayReceive(other, trackId));
-    this.#receivers.set(permission);
-    for (const [n, { other, trackId }] of pairs.entries()) {
-      const isAllowed = this.#receivers.mayReceive(other, trackId);
-      if (isAllowed === before[n]) continue;
-      if (!isAllowed) {
-        const ref = { roomId: other.room.id, participantId: other.id };
-        await other.site.node.updateSubscriptions({ ...ref, tracks: [{ trackId, mid: null }] });
-      }
-      this.deps.sessionOf(other.id)?.receivingChanged(session, trackId, isAllowed);
-    }
+    this.#wantedReceivers = permission;
+    if (!this.#isResting) await this.#applyReceivers();
   }
 
-  /** The publisher has allowed or forbidden this client to receive a track. */
-  receivingChanged(publisher: RtcSession, trackId: string, allowed: boolean): void {
-    this.notifier.receiving(publisher, trackId, allowed);
+  async #applyReceivers(): Promise<void> {
+    const wanted = this.#wantedReceivers;
+    if (!wanted) return;
+    this.#wantedReceivers = null;
+    this.#isResting = true;
+    const before = this.#receivers;
+    this.#receivers = requestedPermissions(wanted);
+    const others = [...this.session.room.sessions.values()].filter((other) => other !== this.session);
+    let changes = 0;
+    let failure: unknown;
+    for (const other of others) {
+      // Each participant takes a turn of the event loop, with the negotiation that follows.
+      await nextTurn();
+      if (this.session.link.state === "left") return;
+      const changed = this.#changesFor(other, before);
+      changes += changed.length;
+      await this.#tellReceiver(other, changed).catch((error) => {
+        failure ??= error;
+      });
+    }
+    this.deps.runtime.timers.after(REST_MS * (others.length + changes), () => {
+      this.#isResting = false;
+      if (this.#wantedReceivers) this.#enqueue(() => this.#applyReceivers());
+    });
+    if (failure) throw failure;
+  }
+
+  #changesFor(other: RtcSession, before: SubscriptionPermissions): ReceivingChange[] {
+    return [...this.session.tracks.keys()].flatMap((trackId) => {
+      const allowed = this.#receivers.mayReceive(other, trackId);
+      return allowed === before.mayReceive(other, trackId) ? [] : [{ trackId, allowed }];
+    });
+  }
+
+  /** If a participant may no longer receive a track, it gets no more of its packets, whatever its client does. */
+  async #tellReceiver(other: RtcSession, changed: readonly ReceivingChange[]): Promise<void> {
+    if (changed.length === 0 || other.link.state === "left") return;
+    const lost = changed.filter(({ allowed }) => !allowed);
+    if (lost.length > 0) {
+      const tracks = lost.map(({ trackId }) => ({ trackId, mid: null }));
+      await other.site.node.updateSubscriptions({ ...refOf(other), tracks });
+    }
+    this.deps.sessionOf(other.id)?.receivingChanged(this.session, changed);
+  }
+
+  /** The publisher has allowed or forbidden this client to receive these tracks. */
+  receivingChanged(publisher: RtcSession, changed: readonly ReceivingChange[]): void {
+    for (const { trackId, allowed } of changed) this.notifier.receiving(publisher, trackId, allowed);
     this.#enqueue(async () => {
-      const section = this.#negotiator.sections.of(trackId);
-      // The client has not negotiated since it lost the track, so the track still has its section.
-      if (allowed && section) {
-        const tracks = [{ trackId, mid: section.mid, ...this.#selection.settingsOf(trackId) }];
+      const tracks = changed.flatMap(({ trackId, allowed }) => {
+        // The client has not negotiated since it lost the track, so the track still has its section.
+        const section = allowed ? this.#negotiator.sections.of(trackId) : undefined;
+        return section ? [{ trackId, mid: section.mid, ...this.#selection.settingsOf(trackId) }] : [];
+      });
+      if (tracks.length > 0) {
         await this.session.site.node.updateSubscriptions({ ...refOf(this.session), tracks });
       }
       await this.#negotiator.update();

@@ -8,9 +8,9 @@ export type PermissionsState = { allParticipants: boolean; allowed: [receiver: s
 
 /** Which participants may receive a client's tracks; by default all of them. */
 export class SubscriptionPermissions {
-  #allParticipants: boolean;
+  readonly #allParticipants: boolean;
   /** Permissions by identity, and by session id for clients that refer to participants by their SID. */
-  #allowed = new Map<string, Allowed>();
+  readonly #allowed = new Map<string, Allowed>();
 
   constructor(before: PermissionsState = { allParticipants: true, allowed: [] }) {
     this.#allParticipants = before.allParticipants;
@@ -25,19 +25,22 @@ export class SubscriptionPermissions {
     return { allParticipants: this.#allParticipants, allowed };
   }
 
-  set({ allParticipants, trackPermissions }: SubscriptionPermission): void {
-    this.#allParticipants = allParticipants;
-    this.#allowed = new Map(
-      trackPermissions.map(({ participantIdentity, participantSid, allTracks, trackSids }) => [
-        foreignName(participantIdentity) ?? sessionIdOf(participantSid) ?? "",
-        allTracks ? "all" : new Set(trackSids.map(trackIdOf)),
-      ]),
-    );
-  }
-
   mayReceive({ identity, id }: RtcSession, trackId: string): boolean {
     if (this.#allParticipants) return true;
     const allowed = this.#allowed.get(identity) ?? this.#allowed.get(id);
     return allowed === "all" || (allowed?.has(trackId) ?? false);
   }
+}
+
+export function requestedPermissions({
+  allParticipants,
+  trackPermissions,
+}: SubscriptionPermission): SubscriptionPermissions {
+  return new SubscriptionPermissions({
+    allParticipants,
+    allowed: trackPermissions.map(({ participantIdentity, participantSid, allTracks, trackSids }) => [
+      foreignName(participantIdentity) ?? sessionIdOf(participantSid) ?? "",
+      allTracks ? "all" : trackSids.map(trackIdOf),
+    ]),
+  });
 }

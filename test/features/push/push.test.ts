@@ -243,6 +243,58 @@ test("a push service that does not answer gets one attempt at a time, and its ot
   expect(waiting()).toEqual({ tried: 1, due: 0 });
 });
 
+test("push services that hang, at many hosts and with hundreds of deliveries, delay no other push service", async () => {
+  const many = await chatRest({
+    CHAT_SEND_RATE_LIMIT: 1000,
+    CHAT_SUBSCRIBE_RATE_LIMIT: 1000,
+    PUSH_MAX_SUBSCRIPTIONS: 100,
+  });
+  const { dispatcher } = many.server.services.push;
+  let hanging = 0;
+  const hang = () => {
+    hanging += 1;
+    return new Promise<Response>(() => {});
+  };
+  const hangs = Array.from({ length: 50 }, () => Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: hang }));
+  const { keys } = newBrowser();
+  async function subscribed(userId: string, endpoints: string[]): Promise<void> {
+    const token = await many.token(userId, { push: "keep" });
+    for (const endpoint of endpoints) {
+      const { status } = await many.ask(token, "POST", "/v1/chat/push/subscriptions", { endpoint, keys });
+      expect(status).toBe(201);
+    }
+  }
+  const says = (room: string) =>
+    many.ask(many.key, "POST", `/v1/chat/conversations/${room}/messages`, { senderId: "sender", text: "hello" });
+  const got = async (count: number) => {
+    while (arrived.length < count) await Bun.sleep(1);
+  };
+  try {
+    const home = await many.room("home", ["sender", "bob"]);
+    await subscribed("bob", [`http://127.0.0.1:${service.port}/bob`]);
+    dispatcher.start();
+    await says(home.id);
+    await got(1);
+    // Two browsers at each host, and six conversations for each browser.
+    await subscribed(
+      "mallory",
+      hangs.flatMap(({ port }) => [`http://127.0.0.1:${port}/1`, `http://127.0.0.1:${port}/2`]),
+    );
+    for (let n = 0; n < 6; n++) await says((await many.room(`trap-${n}`, ["sender", "mallory"])).id);
+    while (hanging < 40) await Bun.sleep(1);
+    // The clock has not moved, so none of these attempts has timed out.
+    for (let n = 2; n <= 10; n++) {
+      await says(home.id);
+      await got(n);
+    }
+    expect(hanging).toBe(40);
+  } finally {
+    await dispatcher.stop(many.clock.now());
+    await many.close();
+    for (const one of hangs) await one.stop(true);
+  }
+});
+
 test("[SSRF] private addresses that are allowed for webhooks are refused for push subscriptions", async () => {
   const lax = await chatRest({ WEBHOOK_ALLOW_PRIVATE: true });
   try {

@@ -34,6 +34,18 @@ test("an endpoint that has not answered yet, or no longer does, gets one deliver
   expect(slots.isFree("a")).toBe(false);
 });
 
+test("a slot that was released unused proves nothing", () => {
+  const slots = createDeliverySlots({ all: 10, perEndpoint: 4, unproven: 1 });
+  slots.take("a")(null);
+  slots.take("a");
+  expect(["a", "b"].map(slots.isFree)).toEqual([false, false]);
+  const known = createDeliverySlots({ all: 10, perEndpoint: 4, unproven: 1 });
+  known.take("a")(true);
+  known.take("a")(null);
+  known.take("a");
+  expect(["a", "b"].map(known.isFree)).toEqual([true, true]);
+});
+
 test("any number of endpoints that do not answer leaves delivery slots for those that do", () => {
   const slots = createDeliverySlots();
   slots.take("good")(true);

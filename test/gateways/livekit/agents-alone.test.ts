@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import {
   AvailabilityResponse,
+  JobType,
   MigrateJobRequest,
   RegisterWorkerRequest,
   ServerMessage,
@@ -159,6 +160,80 @@ test("participants who were in a room before their project had agents get the fi
   worker.say({ case: "register", value: new RegisterWorkerRequest() });
   await until(() => worker.of("availability").length === 1);
   expect(worker.of("availability")).toMatchObject([{ value: { job: { room: { name: "early" } } } }]);
+  await fresh.close();
+});
+
+test("a participant who joins again and again leaves no jobs behind, and an agent that stays keeps its own", async () => {
+  const fresh = await rtcServer();
+  const { agents } = fresh.services.livekitClients;
+  const room = fresh.services.rooms.find({ projectId: fresh.projectId, roomId: await fresh.room("rejoined") });
+  const [own, shared, shy] = ["own", "shared", "shy"].map((agentName) => {
+    const worker = openWorker(fresh);
+    worker.say({ case: "register", value: new RegisterWorkerRequest({ agentName, type: JobType.JT_PARTICIPANT }) });
+    return worker;
+  }) as [ReturnType<typeof openWorker>, ReturnType<typeof openWorker>, ReturnType<typeof openWorker>];
+  const wanted = (agentName: string) => ({ agentName, metadata: "", attributes: {} });
+  const dispatches = [];
+  for (const name of ["own", "shared", "shy"])
+    dispatches.push(await agents.dispatch(room, wanted(name), { alone: true }));
+  let asked = 0;
+  /** The n-th participant gets an agent of its own, one whose identity all share, and one that declines. */
+  async function joins(identity: string) {
+    const client = await fresh.joined(room.id, identity);
+    asked += 1;
+    await until(() => [own, shared, shy].every((worker) => worker.of("availability").length === asked));
+    const answer = (worker: typeof own, available: boolean, participantIdentity: string) => {
+      const value = new AvailabilityResponse({ jobId: jobsOf(worker).at(-1) ?? "", available, participantIdentity });
+      worker.say({ case: "availability", value });
+    };
+    answer(own, true, `agent-${asked}`);
+    answer(shared, true, "helper");
+    answer(shy, false, "");
+    await until(() => [own, shared].every((worker) => worker.of("assignment").length === asked));
+    return client;
+  }
+  await joins("ben");
+  const first = await joins("ann");
+  const stays = await fresh.joined(room.id, "agent-2", { mint: { kind: "agent" } });
+  await fresh.joined(room.id, "helper", { mint: { kind: "agent" } });
+  await first.ask("room.leave");
+  for (let n = 0; n < 5; n++) await (await joins("ann")).ask("room.leave");
+  await joins("ann");
+  // Ben's, that of Ann who is here now, and one for the agent that has stayed.
+  expect(dispatches.map((dispatch) => dispatch?.jobs.size)).toEqual([3, 3, 2]);
+  expect(own.of("termination")).toHaveLength(5);
+  expect(stays.closed).toBeNull();
+
+  const left = jobsOf(own)[1] ?? "";
+  agents.withdraw(room.id, dispatches[0]?.id ?? "");
+  expect(own.of("termination")).toContainEqual(
+    expect.objectContaining({ value: expect.objectContaining({ jobId: left }) }),
+  );
+  await fresh.close();
+});
+
+test("no agent is sent for a participant who has left before a worker answered", async () => {
+  const fresh = await rtcServer();
+  const { agents } = fresh.services.livekitClients;
+  const room = fresh.services.rooms.find({ projectId: fresh.projectId, roomId: await fresh.room("gone") });
+  const worker = openWorker(fresh);
+  worker.say({ case: "register", value: new RegisterWorkerRequest({ type: JobType.JT_PARTICIPANT }) });
+  const ann = await fresh.joined(room.id, "ann");
+  await until(() => worker.of("availability").length === 1);
+  await fresh.joined(room.id, "ben");
+  await until(() => worker.of("availability").length === 2);
+  await ann.ask("room.leave");
+  await fresh.joined(room.id, "cay");
+  await until(() => worker.of("availability").length === 3);
+  for (const jobId of jobsOf(worker))
+    worker.say({ case: "availability", value: new AvailabilityResponse({ jobId: jobId ?? "", available: true }) });
+  await until(() => worker.of("assignment").length === 2);
+  await settled();
+  expect(worker.of("assignment")).toMatchObject([
+    { value: { job: { participant: { identity: "ben" } } } },
+    { value: { job: { participant: { identity: "cay" } } } },
+  ]);
+  expect(agents.dispatchesIn(room)[0]?.jobs.size).toBe(2);
   await fresh.close();
 });
 

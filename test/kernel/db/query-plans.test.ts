@@ -85,6 +85,12 @@ test("the audit log finds the entries of an action, an actor and a resource with
   }
 });
 
+test("the next push to a push service is found without reading those to others, or sorting", () => {
+  const plan = plansOf(() => pushStore(db).nextTo("https://push.example.com", []));
+  expect(plan).toContain("SEARCH push_deliveries USING INDEX push_deliveries_due (origin=?)");
+  expect(plan).not.toContain("TEMP B-TREE FOR ORDER BY");
+});
+
 test("the pushes of an ended ring are found without reading those of all conversations", () => {
   expect(plansOf(() => pushStore(db).dropRing(UNIT, "conversation", "ring"))).toContain(
     "SEARCH push_deliveries USING INDEX push_deliveries_of_conversation (conversation_id=?)",

@@ -12,6 +12,7 @@ import type { RtcConnectionEvent } from "../../../features/sessions/events.ts";
 import type { Runtime } from "../../../kernel/runtime.ts";
 import type { Tenant } from "../../../kernel/tenant.ts";
 import { foreignName } from "../../../protocol/ids.ts";
+import { sessionIdOf } from "../../../protocol/media/livekit-sids.ts";
 import type { LiveRoom, RtcSession } from "../../signaling/rtc-session.ts";
 import type { SignalingCore } from "../../signaling/signaling.ts";
 import { type LivekitDetails, nanoseconds, participantInfo, roomInfo } from "../records.ts";
@@ -67,6 +68,7 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
     if (!row) return;
     const live = registry.room(roomAgents.roomId);
     for (const dispatch of roomAgents.dispatches.values()) {
+      forgetThoseWhoLeft(roomAgents, dispatch);
       for (const type of TYPES) {
         if (!workers.hasWorker(roomAgents, type, dispatch.agentName)) continue;
         for (const target of targetsOf(live?.sessions.values() ?? [], type)) {
@@ -81,6 +83,25 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
           });
         }
       }
+    }
+  }
+
+  /**
+   * Forgets the jobs for participants who have left, or each time that one joins again would add another. An agent may stay
+   * longer than its participant, as with LiveKit's server, and its job is known as long as it is in the room.
+   */
+  function forgetThoseWhoLeft({ roomId }: RoomAgents, { jobs }: Dispatch): void {
+    const agents = new Set<string>();
+    // Only the newest job counts for an agent: a worker may give the same identity to all of its agents.
+    for (const [key, assigned] of [...jobs].reverse()) {
+      const { participant, state } = assigned.job;
+      const identity = state?.participantIdentity ?? "";
+      const isInRoom = !agents.has(identity) && registry.find(roomId, identity)?.kind === "agent";
+      if (assigned.state === "running") agents.add(identity);
+      if (!participant || registry.session(sessionIdOf(participant.sid) ?? "")) continue;
+      if (assigned.state === "running" && isInRoom) continue;
+      stop(assigned);
+      jobs.delete(key);
     }
   }
 
@@ -107,8 +128,9 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
       return;
     }
     const token = await tokenFor(job.room?.name ?? "", identity, accepted);
-    // The dispatch was withdrawn or the room was closed in the meantime.
+    // The dispatch was withdrawn, the room was closed or the participant has left in the meantime.
     if (!rooms.isCurrent(roomAgents) || !roomAgents.dispatches.has(dispatch.id)) return;
+    if (dispatch.jobs.get(key) !== assigned) return;
     assigned.state = "running";
     assigned.worker = accepted.worker;
     const startedAt = nanoseconds(now());
@@ -190,16 +212,22 @@ export function createAgents(runtime: Runtime, deps: AgentsDeps) {
     roomAgents.dispatches.delete(dispatch.id);
     rooms.remove(dispatch);
     for (const assigned of dispatch.jobs.values()) {
-      if (assigned.state !== "running") continue;
-      assigned.state = "ended";
-      changeState(assigned.job, JobStatus.JS_SUCCESS, "", now(), true);
-      assigned.worker?.terminate(assigned.job.id);
+      if (!stop(assigned)) continue;
       const identity = assigned.job.state?.participantIdentity ?? "";
       timers.after(STOP_GRACE_MS, () => {
         const agent = registry.find(roomAgents.roomId, identity);
         if (agent?.kind === "agent") membership.dismiss(agent, "room_closed");
       });
     }
+  }
+
+  /** Returns false for a job that does not run. */
+  function stop(assigned: AssignedJob): boolean {
+    if (assigned.state !== "running") return false;
+    assigned.state = "ended";
+    changeState(assigned.job, JobStatus.JS_SUCCESS, "", now(), true);
+    assigned.worker?.terminate(assigned.job.id);
+    return true;
   }
 
   /** Replaces the agents that do not reconnect after a restart of this process. */

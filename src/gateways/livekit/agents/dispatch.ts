@@ -36,7 +36,7 @@ export type Dispatch = DispatchRequest & {
   /** Unnamed agents do not join the room in addition. */
   readonly alone: boolean;
   isSaved: boolean;
-  /** Jobs by target: the room, or one of its participants. */
+  /** Jobs by target: the room, or one of its participants, until it has left and its agent too. */
   readonly jobs: Map<string, AssignedJob>;
 };
 
