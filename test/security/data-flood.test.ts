@@ -13,11 +13,12 @@ describe("data of one sender to many", () => {
   let clock: ReturnType<typeof fakeClock>;
   let room: Room;
   let deliveries: Map<string, number>;
+  let host: ParticipantHost;
 
   beforeEach(() => {
     clock = fakeClock();
     deliveries = new Map();
-    const host = {
+    host = {
       now: clock.now,
       emit(event: { type: string; from?: string; recipients?: string[] }) {
         if (event.type !== "data" || !event.from || !event.recipients) return;
@@ -78,6 +79,19 @@ describe("data of one sender to many", () => {
     clock.advance(1_000);
     say("p1");
     expect(deliveries.get("p1")).toBe(15);
+  });
+
+  test("messages for other workers pass through the main thread, so each counts there, even if it names nobody", () => {
+    let relayed = 0;
+    host.relayData = () => void relayed++;
+    room.share({ kind: "worker", offer() {}, end() {}, muted() {}, wantedBackup: () => null });
+    const frame = JSON.stringify({ payload: "x", to: ["nobody"] });
+    for (let ms = 0; ms < 8_000; ms += 2) {
+      for (let n = 0; n < 16; n += 1) room.find(`p${n}`)?.data.received(CHANNEL, frame);
+      clock.advance(2);
+    }
+    expect(relayed).toBeGreaterThanOrEqual(8 * 4_000);
+    expect(relayed).toBeLessThanOrEqual(9 * 4_000 + 15);
   });
 
   test("a message to more recipients than the limit per second is sent to all of them", () => {

@@ -3,7 +3,7 @@ import { authorOf, authorOfKey } from "../../kernel/http/callers.ts";
 import type { Http } from "../../kernel/http/http.ts";
 import { documented } from "../../kernel/http/reference/docs.ts";
 import { oneOf } from "../../kernel/http/schema.ts";
-import { NEWEST_BY_TIME, type PageRequest, page, pageQuery } from "../../kernel/http/serving/pages.ts";
+import { longPage, NEWEST_BY_TIME, type PageRequest, pageQuery } from "../../kernel/http/serving/pages.ts";
 import { memberRoute, sharedRoutes } from "../../kernel/http/shared-routes.ts";
 import type { Runtime } from "../../kernel/runtime.ts";
 import type { Tenant } from "../../kernel/tenant.ts";
@@ -26,19 +26,22 @@ const recordingQuery = {
   status: t.Optional(oneOf(RECORDING_STATUSES)),
 };
 type Services = { recordings: Recordings; rooms: RoomService };
+/** A recording is listed with its files, which may be thousands. */
+const LIST_BYTES = 2 * 1024 * 1024;
 
 const START_ERRORS = ["SVC_ROOM_NOT_FOUND", "SVC_ROOM_CLOSED", "SVC_CONFLICT", "SVC_STORAGE_FULL"] as const;
 
 const list = (
   { recordings, rooms }: Services,
-  context: Parameters<typeof page>[0],
+  context: Parameters<typeof longPage>[0],
   tenant: Tenant,
   query: PageRequest & { roomId?: string; status?: RecordingStatus },
 ) => {
   const roomId = rooms.idForFilter(tenant, query.roomId);
-  return page<[number, string], RecordingRow, ReturnType<Recordings["present"]>>(context, query, {
+  return longPage<[number, string], RecordingRow, ReturnType<Recordings["present"]>>(context, query, {
     name: "recordings",
     start: NEWEST_BY_TIME,
+    maxBytes: LIST_BYTES,
     read: ([startedAt, id], limit) =>
       recordings.list(tenant, { roomId, status: query.status }, { startedAt, id }, limit),
     position: (row) => [row.startedAt, row.id],

@@ -25,10 +25,10 @@ import type { PublisherLimit } from "./publisher-limit.ts";
 import type { RoomStates } from "./room-state.ts";
 import { participantCount, ROSTER_CHARACTERS } from "./rosters.ts";
 import {
-  mayReceive,
   presentParticipant,
   type RtcSession,
-  received,
+  receivedAll,
+  withheldAmong,
   withheldFrom,
   withoutTracks,
 } from "./rtc-session.ts";
@@ -79,25 +79,25 @@ export function createRequests(
       if (mids.length > VOICE_SECTIONS_MAX) {
         throw frameError("SVC_VALIDATION_FAILED", `subscribe: at most ${VOICE_SECTIONS_MAX} sections for voices.`);
       }
-      const wanted = subscribe
-        .flatMap((section) => ("voices" in section ? [] : [section]))
-        .filter(({ trackId }) => mayReceive(session, trackId))
+      const asked = subscribe.flatMap((section) => ("voices" in section ? [] : [section]));
+      const withheld = withheldAmong(session, asked.map(idOf));
+      const wanted = asked
+        .filter(({ trackId }) => !withheld.has(trackId))
         .map((section) => Value.Clean(SubscribedSection, section) as SubscribedSection);
       const request = { ...refOf(session), sdp: offer, iceRestart, publish: published, subscribe: wanted };
       const voices = mids.length > 0 ? { voices: { mids, except: withheldFrom(session) } } : {};
       const answer = await session.site.node.negotiate({ ...request, ...voices });
-      for (const { trackId } of wanted) received(session, trackId);
+      receivedAll(session, wanted.map(idOf));
       return { ...packSdp(answer.sdp), tracks: answer.tracks };
     },
 
     async "subscription.update"(session, { tracks }) {
       if (!session.permissions.subscribe && tracks.some(({ mid }) => mid !== null)) throw denied("subscribe");
-      for (const { trackId, mid } of tracks) {
-        if (mid !== null && !mayReceive(session, trackId)) throw denied("receive this track");
-      }
+      const placed = tracks.flatMap(({ trackId, mid }) => (mid === null ? [] : [trackId]));
+      if (withheldAmong(session, placed).size > 0) throw denied("receive this track");
       const changes = tracks.map((change) => Value.Clean(SubscriptionChange, change) as SubscriptionChange);
       await session.site.node.updateSubscriptions({ ...refOf(session), tracks: changes });
-      for (const { trackId, mid } of tracks) if (mid !== null) received(session, trackId);
+      receivedAll(session, placed);
       return {};
     },
 
@@ -180,6 +180,7 @@ export function createRequests(
   };
 }
 
+const idOf = ({ trackId }: { trackId: string }) => trackId;
 const refOf = (session: RtcSession) => ({ roomId: session.room.id, participantId: session.id });
 
 function denied(action: string): FrameError {

@@ -87,11 +87,8 @@ export function publisherOf({ sessions }: LiveRoom, trackId: string): RtcSession
 export const isForeignTrack = (session: RtcSession, trackId: string): boolean =>
   (publisherOf(session.room, trackId) ?? session) !== session;
 
-export const mayReceive = (
-  receiver: RtcSession,
-  trackId: string,
-  publisher = publisherOf(receiver.room, trackId),
-): boolean => publisher?.publishing?.mayReceive(receiver, trackId) ?? true;
+export const mayReceive = (receiver: RtcSession, trackId: string, publisher: RtcSession): boolean =>
+  publisher.publishing?.mayReceive(receiver, trackId) ?? true;
 
 /** The tracks whose publishers do not let this participant receive them. */
 export const withheldFrom = (receiver: RtcSession): string[] =>
@@ -99,9 +96,35 @@ export const withheldFrom = (receiver: RtcSession): string[] =>
     other.publishing ? [...other.tracks.keys()].filter((trackId) => !mayReceive(receiver, trackId, other)) : [],
   );
 
-/** Called when a participant has subscribed to the track. */
-export const received = (receiver: RtcSession, trackId: string): void =>
-  publisherOf(receiver.room, trackId)?.publishing?.received(receiver, trackId);
+/**
+ * Those of the tracks whose publishers decide who receives them, with their publishers. A request names hundreds of tracks, and
+ * a room may have thousands of participants, so the room is searched once for all of them.
+ */
+function decidedAmong(
+  { sessions }: LiveRoom,
+  trackIds: Iterable<string>,
+): [string, Required<RtcSession>["publishing"]][] {
+  const named = new Set(trackIds);
+  const decided: ReturnType<typeof decidedAmong> = [];
+  for (const { publishing, tracks } of sessions.values()) {
+    if (!publishing) continue;
+    for (const trackId of tracks.keys()) if (named.has(trackId)) decided.push([trackId, publishing]);
+  }
+  return decided;
+}
+
+/** Those of the tracks that this participant may not receive. */
+export const withheldAmong = (receiver: RtcSession, trackIds: Iterable<string>): ReadonlySet<string> =>
+  new Set(
+    decidedAmong(receiver.room, trackIds).flatMap(([trackId, publisher]) =>
+      publisher.mayReceive(receiver, trackId) ? [] : [trackId],
+    ),
+  );
+
+/** Called when a participant has subscribed to the tracks. */
+export function receivedAll(receiver: RtcSession, trackIds: Iterable<string>): void {
+  for (const [trackId, publisher] of decidedAmong(receiver.room, trackIds)) publisher.received(receiver, trackId);
+}
 
 export type LiveRoom = PlacedRoom & {
   readonly name: string;

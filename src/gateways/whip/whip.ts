@@ -128,7 +128,7 @@ export function createWhip(
       if (ifMatch === null) throw new ApiError("SVC_PRECONDITION_REQUIRED");
       const { ice } = link;
       // RFC 9725 writes the asterisk in quotation marks in its examples.
-      const matches = /^"?\*"?$/.test(ifMatch) || ifMatch.split(/\s*,\s*/).some((tag) => tag === ice?.etag);
+      const matches = /^"?\*"?$/.test(ifMatch) || ifMatch.split(",").some((tag) => tag.trim() === ice?.etag);
       if (ice === null || !matches) throw new ApiError("SVC_PRECONDITION_FAILED");
       if (credentials === null || ice.offer.includes(`a=ice-ufrag:${credentials.ufrag}`)) return null;
       const offer = restartOffer(ice.offer, credentials);

@@ -52,7 +52,8 @@ export class DataMessage {
 
   static ofFrame(from: Sender | null, { topic, to, payload }: { topic?: string; to?: string[]; payload: string }) {
     const delivery = { from: from?.identity ?? null, ...(topic === undefined ? {} : { topic }), payload };
-    return new DataMessage(delivery, payload.length, { identities: to ?? [], participantIds: [] }, () => {
+    const size = payload.length + charactersOf([topic ?? "", ...(to ?? [])]);
+    return new DataMessage(delivery, size, { identities: to ?? [], participantIds: [] }, () => {
       const content = { payload: Buffer.from(payload), topic: topic ?? null, more: [] };
       return writeDataPacket(from, { content, destinations: [], sequence: 0, isLossy: false });
     });
@@ -66,7 +67,7 @@ export class DataMessage {
     const more = nonce === undefined ? [] : [userNonce(Buffer.from(nonce, "base64"))];
     const content = { payload: bytes, topic: topic ?? null, more };
     const packet = { content, destinations: to ?? [], destinationIds: [], sequence: 0, isLossy, namedSender: "" };
-    return DataMessage.ofPacket(null, packet, bytes.length);
+    return DataMessage.ofPacket(null, packet, bytes.length + charactersOf([topic ?? "", ...packet.destinations]));
   }
 
   /** `isAgent` if the sender may send text for another participant. */
@@ -137,6 +138,9 @@ export class DataMessage {
     return this.#text;
   }
 }
+
+/** Names count towards the size of a message, because they are kept with it while it waits for a reader. */
+const charactersOf = (names: readonly string[]): number => names.reduce((total, { length }) => total + length, 0);
 
 /** Frames and the RTC socket carry only text, so other bytes are delivered in packets only. */
 function textOf(payload: Buffer): string | null {

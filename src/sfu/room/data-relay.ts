@@ -40,10 +40,13 @@ const MAX_HEARD_LENGTH = 32;
 
 type ChannelFormat = { kind: DataKind; dialect: DataDialect; isLivekit: boolean };
 
-const LIVEKIT_LABELS: Record<string, DataKind> = { _reliable: "reliable", _lossy: "lossy" };
+const LIVEKIT_LABELS: ReadonlyMap<string, DataKind> = new Map([
+  ["_reliable", "reliable"],
+  ["_lossy", "lossy"],
+]);
 
 function formatOf({ label, protocol }: DataChannel): ChannelFormat | null {
-  const livekitKind = LIVEKIT_LABELS[label];
+  const livekitKind = LIVEKIT_LABELS.get(label);
   if (livekitKind) return { kind: livekitKind, dialect: "packets", isLivekit: true };
   const kind = label === DATA_CHANNELS.reliable || label === DATA_CHANNELS.lossy ? label : null;
   return kind && { kind, dialect: DATA_PACKETS.test(protocol) ? "packets" : "frames", isLivekit: false };

@@ -13,6 +13,10 @@ export interface DataSender {
   readerLost(reader: string, messages: number, reason?: DataDropReason): void;
 }
 
+/** The memory of a kept message besides its own bytes. Without it, messages of a few bytes could wait by the hundred thousand. */
+const MESSAGE_OVERHEAD_BYTES = 256;
+const costOf = ({ size }: DataMessage): number => size + MESSAGE_OVERHEAD_BYTES;
+
 /** `seq` is 0 until the message is sent for the first time; `sender` is null for a backend. */
 type Delivery = { message: DataMessage; sender: DataSender | null; seq: number };
 
@@ -39,7 +43,7 @@ export class ReliableQueue {
     return this.#isOn;
   }
 
-  /** Bytes of all waiting and unacknowledged messages. */
+  /** The memory of all waiting and unacknowledged messages. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -68,7 +72,7 @@ export class ReliableQueue {
   add(message: DataMessage, sender: DataSender | null): void {
     const mayBeOvertaken = message.isStreamPart && this.#isOn;
     (mayBeOvertaken ? this.#waitingParts : this.#waiting).push({ message, sender, seq: 0 });
-    this.#bytes += message.size;
+    this.#bytes += costOf(message);
   }
 
   /** Takes the next message in the form in which it is sent; null when none is left, or the dialect cannot express this one. */
@@ -77,7 +81,7 @@ export class ReliableQueue {
     if (!next) return null;
     const text = next.message.in(dialect);
     if (!this.#isOn || text === null) {
-      this.#bytes -= next.message.size;
+      this.#bytes -= costOf(next.message);
       if (text === null) onUnreadable(next.sender);
       return text;
     }
@@ -108,6 +112,6 @@ export class ReliableQueue {
   }
 
   #forget(deliveries: readonly Delivery[]): void {
-    for (const { message } of deliveries) this.#bytes -= message.size;
+    for (const { message } of deliveries) this.#bytes -= costOf(message);
   }
 }

@@ -223,8 +223,8 @@ export class Room implements RoomTracks, DataSink {
       return true;
     }
     const recipients = this.#deliver(from.self.identity, kind, message, sender);
-    this.#relayData(from.self.identity, kind, message);
-    for (const budget of [share, this.#dataBudget]) budget.spend(recipients, message.size);
+    const links = this.#relayData(from.self.identity, kind, message);
+    for (const budget of [share, this.#dataBudget]) budget.spend(recipients + links, message.size);
     return true;
   }
 
@@ -255,12 +255,17 @@ export class Room implements RoomTracks, DataSink {
         : DataMessage.ofBytes(Buffer.from(payload, encoding), { topic, to, isLossy: lossy, nonce });
     const kind = lossy ? "lossy" : "reliable";
     const recipients = this.#deliver(from, kind, message, sender?.data ?? null);
-    this.#relayData(from, kind, message);
-    if (from !== null) this.#dataBudget.spend(recipients, payload.length);
+    const links = this.#relayData(from, kind, message);
+    if (from !== null) this.#dataBudget.spend(recipients + links, payload.length);
   }
 
-  #relayData(from: string | null, kind: DataKind, message: DataMessage): void {
+  /**
+   * Returns the number of links that the message is for. Each counts as a recipient: the message passes through the main thread,
+   * even if it names nobody whom this worker knows.
+   */
+  #relayData(from: string | null, kind: DataKind, message: DataMessage): number {
     if (this.#links.size > 0) this.#host.relayData(message.relayed(this.#roomId, from, kind));
+    return this.#links.size;
   }
 
   /** Takes data whose sender is on another worker, which has checked it. */

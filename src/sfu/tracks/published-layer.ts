@@ -22,12 +22,16 @@ const MIN_OVERTAKEN_MS = 150;
 const STRAGGLERS_MS = 2_000;
 
 export const LAYER_NAMES = ["low", "medium", "high"] as const satisfies readonly Layer[];
-const RID_INDEX: Record<string, number> = { q: 0, h: 1, f: 2 };
+const RID_INDEX: ReadonlyMap<string, number> = new Map([
+  ["q", 0],
+  ["h", 1],
+  ["f", 2],
+]);
 
 /** The position of a rid among the three layers: by its well-known name, else by its position in the offer. */
 export function layerIndex(rid: string | null, rids: readonly string[]): number {
   if (rid === null) return 0;
-  return RID_INDEX[rid] ?? Math.max(0, rids.indexOf(rid));
+  return RID_INDEX.get(rid) ?? Math.max(0, rids.indexOf(rid));
 }
 
 export class PublishedLayer {

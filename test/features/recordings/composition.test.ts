@@ -167,6 +167,17 @@ describe("[18] the command of a composition", () => {
       ["bob", 15_000, 20_000],
     ]);
   });
+
+  test("is planned in time that grows with the number of files, and not with its square", () => {
+    // A publisher that changes its codec with every frame fills a recording with files, and its clock makes each last for hours.
+    const file = (identity: string, offsetMs: number, durationMs: number) =>
+      ({ ...camera, identity, offsetMs, durationMs, path: "" }) as const;
+    const files = Array.from({ length: 10_000 }, (_, n) => file(n % 2 ? "bob" : "eve", n / 3, 40_000_000));
+    const startedMs = performance.now();
+    const command = compositionCommand({ ...usual, layout: "speaker", files: [file("ada", 0, 3), ...files] });
+    expect(command.length).toBeGreaterThan(10_000);
+    expect(performance.now() - startedMs).toBeLessThan(2_000);
+  });
 });
 
 describe("[18] a composition", () => {

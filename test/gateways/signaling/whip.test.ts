@@ -189,6 +189,14 @@ describe("[10] POST /whip and /whep", () => {
       expect((await patch(CANDIDATE, `W/${etag}`)).status).toBe(412);
     });
 
+    test("an If-Match of fifteen thousand spaces takes no longer than any other", async () => {
+      const { patch } = await encoder();
+      const spaces = `"a"${" ".repeat(15_000)}"b"`;
+      const startedMs = performance.now();
+      for (let n = 0; n < 5; n++) expect((await patch(CANDIDATE, spaces)).status).toBe(412);
+      expect(performance.now() - startedMs).toBeLessThan(250);
+    });
+
     test("new credentials restart ICE and change the ETag", async () => {
       const { patch, etag } = await encoder();
       for (const any of ["*", '"*"']) {

@@ -134,6 +134,12 @@ describe("data of one participant", () => {
     ).toEqual([{ kind: "lossy", delivery: { from: "ann", payload: "x", topic: "t" }, isForBen: true }]);
   });
 
+  test.each(["constructor", "toString", "__proto__"])("a channel with the label %s is closed", (label) => {
+    const unknown = channel(label);
+    data.opened(unknown);
+    expect([unknown.isOpen, data.alwaysReceives]).toEqual([false, false]);
+  });
+
   test.each([
     ["not JSON", "{"],
     ["no payload", "{}"],
@@ -387,6 +393,8 @@ describe("data of one participant", () => {
   });
 
   describe("a client that reads slowly", () => {
+    /** A message of 50,000 bytes, with what keeping any message costs. */
+    const KEPT_BYTES = 50_256;
     let told: [string, string, number][];
     const sender = (name: string) => ({
       readerBehind: (reader: string, bytes: number) => void told.push([name, `${reader} behind`, bytes]),
@@ -410,8 +418,8 @@ describe("data of one participant", () => {
       send(cid);
       send(null);
       expect(told).toEqual([
-        ["ben", "ann behind", 1_050_000],
-        ["cid", "ann behind", 1_450_000],
+        ["ben", "ann behind", 21 * KEPT_BYTES],
+        ["cid", "ann behind", 29 * KEPT_BYTES],
       ]);
       told = [];
       while (told.length === 0) {
@@ -419,8 +427,8 @@ describe("data of one participant", () => {
         data.tick();
       }
       expect(told).toEqual([
-        ["ben", "ann behind", 200_000],
-        ["cid", "ann behind", 200_000],
+        ["ben", "ann behind", 4 * KEPT_BYTES],
+        ["cid", "ann behind", 4 * KEPT_BYTES],
       ]);
     });
 
@@ -437,11 +445,24 @@ describe("data of one participant", () => {
         ["ben", "ann lost", 83],
       ]);
       expect(told.filter(([, what]) => what === "ann behind").map(([name, , bytes]) => [name, bytes])).toEqual([
-        ["ben", 1_050_000],
+        ["ben", 21 * KEPT_BYTES],
         ["ben", 0],
       ]);
       data.tick();
       expect(emitted).toEqual([{ messages: 84, reason: "slow_reader", reader: "ann" }]);
+    });
+
+    test.each([
+      ["without content", { payload: "" }, 20_000],
+      ["with hundreds of names", { payload: "", to: Array.from({ length: 500 }, (_, n) => `p${n}`.padEnd(120)) }, 200],
+    ])("has its channel closed by messages %s too", (_, frame, count) => {
+      const reliable = channel("reliable", "numbered.0");
+      data.opened(reliable);
+      const ben = { identity: "ben", participantId: "p2" };
+      for (let n = 0; n < count && reliable.isOpen; n++)
+        data.deliver("reliable", DataMessage.ofFrame(ben, frame), sender("ben"));
+      expect(reliable.isOpen).toBe(false);
+      expect(told[0]?.slice(0, 2)).toEqual(["ben", "ann behind"]);
     });
 
     test("a sender reports to its client what its readers did not get, at most once a second", () => {

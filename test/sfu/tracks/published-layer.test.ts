@@ -85,6 +85,8 @@ describe("a published layer", () => {
     ["a", ["a", "b", "c"], 0],
     ["c", ["a", "b", "c"], 2],
     [null, [], 0],
+    ["constructor", ["constructor", "toString"], 0],
+    ["toString", ["constructor", "toString"], 1],
   ] as const)("rid %s of %p is layer %d", (rid, rids, index) => {
     expect(layerIndex(rid, rids)).toBe(index);
   });

@@ -80,15 +80,19 @@ function videoOf({ layout, files, durationMs, speakers, captions, ...size }: Com
     graph.push(`[${last}]${text}:enable='${during(when)}'[named_${name}]`);
     last = `named_${name}`;
   };
+  const filesOf = Map.groupBy(videos, tileKeyOf);
   const visibleTimes = (tile: string): StageTime[] =>
-    videos
-      .filter((video) => tileKeyOf(video) === tile)
-      .map(({ offsetMs, durationMs: length }) => ({ tile, fromMs: offsetMs, toMs: offsetMs + length }));
+    (filesOf.get(tile) ?? []).map(({ offsetMs, durationMs: length }) => ({
+      tile,
+      fromMs: offsetMs,
+      toMs: offsetMs + length,
+    }));
+  const placeOf = new Map(tiles.map((tile, index) => [tile, index]));
 
   if (layout === "grid" || tiles.length < 2) {
     const cells = gridOf(tiles.length, width, height);
     for (const video of videos) {
-      const cell = cells[tiles.indexOf(tileKeyOf(video))];
+      const cell = cells[placeOf.get(tileKeyOf(video)) ?? -1];
       if (cell) overlay(`${video.input}:v`, `film${video.input}`, cell, video.offsetMs);
     }
     for (const [index, cell] of cells.entries()) {
@@ -99,11 +103,11 @@ function videoOf({ layout, files, durationMs, speakers, captions, ...size }: Com
   }
 
   const { stage, cells } = stageOf(tiles.length, width, height);
-  const schedule = stageSchedule(videos, speakers, durationMs);
+  const timesOf = Map.groupBy(stageSchedule(videos, speakers, durationMs), ({ tile }) => tile);
   for (const video of videos) {
     const { input, offsetMs } = video;
-    const cell = cells[tiles.indexOf(tileKeyOf(video))];
-    const when = schedule.filter(({ tile }) => tile === tileKeyOf(video));
+    const cell = cells[placeOf.get(tileKeyOf(video)) ?? -1];
+    const when = timesOf.get(tileKeyOf(video)) ?? [];
     if (cell && when.length === 0) overlay(`${input}:v`, `small${input}`, cell, offsetMs);
     if (!cell || when.length === 0) continue;
     graph.push(`[${input}:v]split[a${input}][b${input}]`);
@@ -113,8 +117,7 @@ function videoOf({ layout, files, durationMs, speakers, captions, ...size }: Com
   for (const [index, tile] of tiles.entries()) {
     const cell = cells[index];
     if (cell) drawCaption(tile, `small${index}`, cell, visibleTimes(tile));
-    const onStage = schedule.filter((one) => one.tile === tile);
-    drawCaption(tile, `large${index}`, stage, onStage);
+    drawCaption(tile, `large${index}`, stage, timesOf.get(tile) ?? []);
   }
   return last;
 }

@@ -1,7 +1,7 @@
 import type { SessionDescription, SignalResponse } from "@livekit/protocol";
 import { participantSid, trackSid } from "../../../protocol/media/livekit-sids.ts";
 import type { MediaNode, ParticipantRef, PlacedSection } from "../../../protocol/media-node.ts";
-import { type RtcSession, received } from "../../signaling/rtc-session.ts";
+import { type RtcSession, receivedAll } from "../../signaling/rtc-session.ts";
 import type { PublishedTracks } from "../published-tracks.ts";
 import { groupOf } from "../records.ts";
 import type { TrackSelection } from "../track-selection.ts";
@@ -70,7 +70,10 @@ export function midToTrackId(sections: MediaSections): Record<string, string> {
 /** Reports that the tracks on the sections are received from now on. */
 export function tracksReceived({ session }: NegotiatorDeps, sections: MediaSections): void {
   sections.answered();
-  for (const { trackId } of sections.all()) if (trackId !== null) received(session, trackId);
+  receivedAll(
+    session,
+    sections.all().flatMap(({ trackId }) => (trackId === null ? [] : [trackId])),
+  );
 }
 
 /** Pauses the tracks that the client has disabled, which a negotiation cannot express. */

@@ -27,6 +27,9 @@ function codecName(offered: OfferedCodec): CodecName | null {
   return BY_NAME.get(offered.name.toLowerCase()) ?? null;
 }
 
+/** Rates as links between media nodes take them. With any other, a recording's times could be infinite. */
+const isClockRate = (rate: number): boolean => Number.isInteger(rate) && rate >= 8_000 && rate <= 192_000;
+
 function fmtpValue(fmtp: string, key: string): string | null {
   for (const part of fmtp.split(";")) {
     const [name, value] = part.trim().split("=");
@@ -50,7 +53,7 @@ export function negotiateCodecs(section: OfferedSection): NegotiatedCodec[] {
   const opus = byPreference.find((offered) => codecName(offered) === "opus");
   return byPreference.flatMap((offered) => {
     const codec = codecName(offered);
-    if (!codec || !allowed.includes(codec) || !(offered.clockRate > 0)) return [];
+    if (!codec || !allowed.includes(codec) || !isClockRate(offered.clockRate)) return [];
     return [
       {
         codec,

@@ -187,6 +187,15 @@ describe("choosing codecs", () => {
     ]);
   });
 
+  test.each(["1e-320", "1e999", "0.5", "1e12", "-48000", "0", ""])(
+    "a codec with the clock rate %p is left out: times that are computed with it would end a recording's worker",
+    (rate) => {
+      const lines = AUDIO.map((line) => line.replace("opus/48000", `opus/${rate}`));
+      const [offered] = parseOffer(sdp(lines)).sections as [OfferedSection];
+      expect(negotiateCodecs(offered).map(({ codec }) => codec)).toEqual(["red"]);
+    },
+  );
+
   test("H.264 matches another profile, but never another packetization mode", () => {
     const published = {
       codec: "H264",
