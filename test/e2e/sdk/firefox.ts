@@ -64,7 +64,10 @@ export async function launchFirefox(options: FirefoxOptions): Promise<Firefox> {
 
 type Started = { bidi: Bidi; end(): Promise<void> };
 
-/** Ends the command, and removes its profile, when this process closes the pipe or ends: tests get no event when Bun's runner exits. */
+/**
+ * Ends the command and removes its profile when this process closes the pipe or ends: tests get no event when Bun's runner
+ * exits.
+ */
 const UNTIL_CLOSED = '"$@" & cat > /dev/null; kill -KILL $!; wait; rm -rf "$HOME"';
 
 /** Starts the distribution's Firefox, which is driven with WebDriver BiDi. */
