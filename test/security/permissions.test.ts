@@ -51,6 +51,17 @@ describe("[contract 16] permissions that were taken away are not restored", () =
     expect((await mallory.ask("media.offer", { sdp: "v=0", publish, subscribe: [] })).code).toBe("PERMISSION_DENIED");
   });
 
+  test("two simultaneous changes of a participant keep the attributes of both", async () => {
+    const { roomId, patch } = await start();
+    await server.joined(roomId, "mallory");
+    await Promise.all([
+      patch("mallory", { permissions: { publish: false }, attributes: { seat: "1" } }),
+      patch("mallory", { attributes: { team: "red" } }),
+    ]);
+    const { body } = await server.call("GET", `/v1/rooms/${roomId}/participants`, { key: server.key });
+    expect(body).toMatchObject([{ identity: "mallory", attributes: { seat: "1", team: "red" } }]);
+  });
+
   test("a revoked `join` stays revoked until the room closes", async () => {
     const { roomId, patch } = await start();
     const spare = await server.mint(roomId, "mallory");

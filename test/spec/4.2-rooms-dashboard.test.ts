@@ -27,6 +27,15 @@ describe("[4.2] rooms in the dashboard", () => {
     expect((await server.call("GET", `${path}?environment=STAGING`, { key: developer })).status).toBe(400);
   });
 
+  test("an Idempotency-Key that was used in one environment is refused in the other", async () => {
+    const headers = { "idempotency-key": "both-environments" };
+    const request = { key: developer, headers, body: { name: "twice" } };
+    expect((await server.call("POST", path, request)).status).toBe(201);
+    expect((await server.call("POST", path, request)).headers.get("idempotent-replayed")).toBe("true");
+    const other = await server.call("POST", `${path}?environment=PRODUCTION`, request);
+    expect([other.status, other.body.code]).toEqual([422, "SVC_IDEMPOTENCY_KEY_REUSED"]);
+  });
+
   test("one room is read by its id with its participants, whatever its environment", async () => {
     const { body: room } = await create("by-id", "?environment=PRODUCTION");
     const { status, body } = await server.call("GET", `${path}/${room.id}`, { key: viewer });

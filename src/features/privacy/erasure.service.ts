@@ -51,6 +51,8 @@ export function erasureService(runtime: Runtime, { store, features, exports, com
     // Records that are written when the user leaves are on disk before the erasure starts.
     await runtime.writer.drain();
     for (const feature of features) await feature.erase?.(user);
+    // An export that was requested meanwhile contains what had not been erased yet.
+    await exports.removeOf(user);
   }
 
   /** Overwrites the remains of deleted rows in the database files. A running backup delays this until it is done. */

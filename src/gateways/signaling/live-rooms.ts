@@ -88,7 +88,8 @@ export function createLiveRooms(
 
     async update(roomId, identity, { permissions, metadata, name, attributes }) {
       const session = find(roomId, identity);
-      const merged = attributes && mergedAttributes(session.attributes, attributes);
+      // Refuses attributes beyond the limits before anything changes.
+      if (attributes) mergedAttributes(session.attributes, attributes);
       if (permissions) {
         const atNode = permissionsAtNode({ ...session, permissions });
         await translateMediaErrors(session.site.node.setPermissions({ ...refOf(session), permissions: atNode }));
@@ -97,7 +98,8 @@ export function createLiveRooms(
       }
       if (metadata !== undefined) session.metadata = metadata;
       if (name !== undefined) session.name = name;
-      if (merged) session.attributes = merged;
+      // Another request may have changed attributes while the node was asked.
+      if (attributes) session.attributes = mergedAttributes(session.attributes, attributes);
       membership.update(session);
       return presentParticipant(session);
     },

@@ -151,7 +151,8 @@ function claimOf({ request, caller }: IdempotentContext): { id: string; bodyHash
     throw invalid("Idempotency-Key", "must be 1-255 visible ASCII characters");
   }
   const scope = [credentialOf(caller), request.method, pathOf(request.url), key].join("\n");
-  return { id: sha256(scope), bodyHash: sha256(rawBody(request)) };
+  // The query names the environment, so the same body with another query is another request.
+  return { id: sha256(scope), bodyHash: sha256(`${new URL(request.url).search}${rawBody(request)}`) };
 }
 
 function credentialOf(caller: Caller): string {

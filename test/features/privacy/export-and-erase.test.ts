@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { createPrivacy } from "../../../src/features/privacy/privacy.ts";
+import { COMMAND_LINE } from "../../../src/kernel/author.ts";
+import type { PersonalData, User } from "../../../src/kernel/personal-data.ts";
 import { makeBackup } from "../../../src/ops/backup/make-backup.ts";
 import { createApi } from "../../harness/api.ts";
 import { type RealServer, realServer } from "../../harness/real-server.ts";
@@ -222,4 +225,25 @@ test("[19] an erased user who returns is a new user, and can be erased again", a
   await server.call("DELETE", `/v1/people/${ZOE}`);
   await server.services.privacy.erasures.settled();
   expect((await overview()).total).toBe(0);
+});
+
+test("[19] an export that is requested during an erasure does not outlast it", async () => {
+  const { projectId } = server;
+  const user: User = { projectId, environment: "DEVELOPMENT", userId: "yan" };
+  const feature: PersonalData = {
+    kinds: {
+      async *messages() {
+        yield [{ text: WORD }];
+      },
+    },
+    erase: async () => void (await privacy.exports.request(user, COMMAND_LINE)),
+  };
+  const deps = { features: [feature], compactSearch: async () => {}, quota: { requireFree() {} } };
+  const privacy = createPrivacy(server.runtime, deps);
+  await privacy.erasures.request(user, COMMAND_LINE);
+  await privacy.erasures.settled();
+  await privacy.exports.settled();
+  expect(privacy.exports.of(user)).toEqual([]);
+  const folder = join(server.runtime.config.DATA_DIR, "exports");
+  expect(existsSync(folder) ? readdirSync(folder) : []).toEqual([]);
 });

@@ -162,7 +162,7 @@ test(
     const watcher = await fleet.member(alone, "fay", "ap");
     const ref = { roomId: "", participantId: "", hostname: "0.0.0.0" };
     // Each track is watched once, because a track that was watched recently continues to cross the link for a while.
-    const mids = ["0", "1", "2", "3"];
+    const mids = Array.from({ length: 8 }, (_, n) => String(n));
     const sources = mids.map((mid, n) => new RtpSource({ ssrc: 7 + n, payloadType: 96, mid }));
     const sending = await RtcPeer.create({
       ...ref,
@@ -204,7 +204,7 @@ test(
       await watcher.client.request("subscription.update", { tracks: [{ trackId: track.id, mid: null }] });
       heard = Promise.withResolvers();
     }
-    // A busy machine delays some of them.
+    // A busy machine delays most of them.
     expect(Math.min(...delays)).toBeGreaterThan(ROUND_TRIP_MS - 10);
     expect(Math.min(...delays)).toBeLessThan(ROUND_TRIP_MS + 60);
   },
