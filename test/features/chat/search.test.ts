@@ -43,6 +43,20 @@ test("[chat] search returns the messages that hold every word, newest first", as
   expect(body).toEqual([message]);
 });
 
+test("[chat] a member who is removed while the index is brought up to date finds nothing", async () => {
+  const room = await newRoom("the plan");
+  const { search } = server.services;
+  const { catchUp } = search;
+  search.catchUp = async () => {
+    await ask("DELETE", `${room.path}/members/alice`);
+    await catchUp();
+  };
+  const { status } = await ask("GET", `${room.path}/search?q=plan`, undefined, alice);
+  search.catchUp = catchUp;
+  expect(status).toBe(404);
+  expect(await room.find("plan")).toEqual(["the plan"]);
+});
+
 test("[chat] the last word may be a prefix, and accents and case do not matter", async () => {
   const room = await newRoom("Crème brûlée für Zoë", "Straßenbahn");
   for (const q of ["creme", "BRULEE", "fur", "zoe", "crème bru", "stra", "STRAẞENBAHN"]) {

@@ -14,9 +14,11 @@ export const searchRoutes = (
     "/v1/chat/conversations/:room/search",
     async (context) => {
       const { caller, params, query } = context;
-      const { conversation } = access.conversation(caller, params.room, "chat:read");
+      access.conversation(caller, params.room, "chat:read");
       budgets.search(caller);
       await search.catchUp();
+      // The caller may have been removed while the index was brought up to date.
+      const { conversation } = access.conversation(caller, params.room, "chat:read");
       return page(context, query, {
         name: "search",
         start: NEWEST_BY_NUMBER,
