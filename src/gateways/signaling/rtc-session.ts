@@ -106,6 +106,7 @@ function decidedAmong(
 ): [string, Required<RtcSession>["publishing"]][] {
   const named = new Set(trackIds);
   const decided: ReturnType<typeof decidedAmong> = [];
+  if (named.size === 0) return decided;
   for (const { publishing, tracks } of sessions.values()) {
     if (!publishing) continue;
     for (const trackId of tracks.keys()) if (named.has(trackId)) decided.push([trackId, publishing]);
