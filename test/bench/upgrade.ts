@@ -2,7 +2,6 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { SignJWT } from "jose";
-import { putFirst } from "../e2e/verdicts/quota.ts";
 import { startReceiver } from "../features/webhooks/receiver.ts";
 import { until } from "../nodes/remote/until.ts";
 import { makeCertificate } from "../ops/certificate.ts";
@@ -53,8 +52,6 @@ async function openStage() {
   // All chat users come from one address, and the tokens of all rooms from one key.
   const limits = ["--chat-connection-rate-limit", "--rate-limit-rtc-tokens"].flatMap((flag) => [flag, "100000"]);
   await host.start(...tls, ...address, ...limits, "--livekit-clients", "on", "--webhook-allow-private", "true");
-  // In production, clients have machines of their own. The processes that take over are children of this one, and in its group.
-  const first = putFirst([host.server.child.pid]);
   await host.server.call("POST", "/v1/webhooks", { url: webhooks.url });
   const { apiKey, apiSecret } = await host.livekitKey();
   const callers = startHelper<Callers>(here("callers.ts"));
@@ -73,7 +70,6 @@ async function openStage() {
       return token.setExpirationTime("1h").sign(new TextEncoder().encode(apiSecret));
     },
     async close() {
-      first.release();
       chat.leave();
       callers.end();
       wire.end();
