@@ -54,10 +54,20 @@ describe("[contract 16] permissions that were taken away are not restored", () =
   test("two simultaneous changes of a participant keep the attributes of both", async () => {
     const { roomId, patch } = await start();
     await server.joined(roomId, "mallory");
-    await Promise.all([
-      patch("mallory", { permissions: { publish: false }, attributes: { seat: "1" } }),
-      patch("mallory", { attributes: { team: "red" } }),
-    ]);
+    const { node } = server;
+    const { setPermissions } = node;
+    const [asked, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    node.setPermissions = async (request) => {
+      asked.resolve();
+      await held.promise;
+      return setPermissions(request);
+    };
+    const first = patch("mallory", { permissions: { publish: false }, attributes: { seat: "1" } });
+    await asked.promise;
+    node.setPermissions = setPermissions;
+    await patch("mallory", { attributes: { team: "red" } });
+    held.resolve();
+    await first;
     const { body } = await server.call("GET", `/v1/rooms/${roomId}/participants`, { key: server.key });
     expect(body).toMatchObject([{ identity: "mallory", attributes: { seat: "1", team: "red" } }]);
   });
